@@ -226,10 +226,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Return whether a node lacks HCAs or links that it had at the moment ``since`` of the run. HCAs that cannot be
-    compared count as a loss.
-
-    :param hcas: present HCAs of the node, as the module node_info returns them
+    """Return whether the present HCAs of a node lack HCAs or links that it had at the moment ``since`` of the run. HCAs
+    that cannot be compared count as a loss.
     """
     try:
         return bool(find_missing_since(folder, node, since, hcas))

@@ -24,21 +24,21 @@ class HeadError(http.client.HTTPException):
 
 
 class BoundedResponse(http.client.HTTPResponse):
-    """An HTTP response with limits on the size of its header, of its trailer and of the extensions of its chunks.
+    """An HTTP response with limits on the size of its header, of its trailer and of the extensions of its chunks
+    (``MOST_HEAD`` bytes each), and on the number of interim responses before it.
 
-    ``http.client`` limits a header to 100 lines of 64 KiB each. But the parser of the standard library also accepts a
-    single CR as the end of a line, so it could create millions of headers from these lines in one call, which no time
-    limit ends. ``http.client`` also skips interim responses, lines of a trailer and extensions of chunks for as long as
-    a server sends them.
+    ``http.client`` limits a header to 100 lines of 64 KiB each. But its parser also accepts a single CR as the end of a
+    line, so these lines could become millions of headers in one call, and no time limit ends that call. ``http.client``
+    also skips interim responses, lines of a trailer and extensions of chunks for as long as a server sends them.
     """
 
     _heads = 0
     _skipped = 0
 
     def begin(self) -> None:
-        """Read the status line and the header.
+        """Read the status line and the header of the response.
 
-        :raises HeadError: the header exceeds a limit, or is not valid
+        :raises HeadError: the header exceeds a limit or is not valid, or too many interim responses came before it
         """
         whole = self.fp
         self.fp = typing.cast(typing.Any, _Head(whole))
@@ -57,11 +57,11 @@ class BoundedResponse(http.client.HTTPResponse):
 
     def _read_skipped(self, read: typing.Callable[[], typing.Any], free: int) -> typing.Any:
         """Call a function that reads lines whose content is not used (chunk sizes and the trailer), and return its
-        result. The bytes of these lines are limited.
+        result. All such lines of the response together may have ``MOST_HEAD`` bytes.
 
         :param read: function of ``http.client`` that reads the lines
         :param free: bytes of each line that do not count against the limit
-        :raises HeadError: all such lines of the response together have too many bytes
+        :raises HeadError: the lines have more bytes
         """
         whole = self.fp
         lines = _Skipped(whole, free, self._skipped)
@@ -82,8 +82,8 @@ class BoundedResponse(http.client.HTTPResponse):
 
 
 class _Head:
-    """A wrapper of the response's file that limits the bytes of all header lines, including those of interim
-    responses.
+    """A wrapper of the response's file that limits the bytes of all header lines together, including those of interim
+    responses, to ``MOST_HEAD``.
     """
 
     def __init__(self, whole: typing.Any) -> None:
@@ -109,17 +109,18 @@ class _Head:
 
 
 class _Skipped:
-    """A wrapper of the response's file that limits the bytes of the lines around the chunks of a body: chunk sizes with
-    their extensions, and the trailer.
+    """A wrapper of the response's file that limits the bytes of the lines around the chunks of a body (chunk sizes with
+    their extensions, and the trailer) to ``MOST_HEAD``.
 
-    :ivar skipped: bytes of such lines so far
+    :ivar skipped: bytes of such lines so far, without those that do not count
     """
 
     def __init__(self, whole: typing.Any, free: int, skipped: int) -> None:
         self._whole, self._free, self.skipped = whole, free, skipped
 
     def readline(self, size: int) -> bytes:
-        """Return the next line of the response, and add its bytes to those of all skipped lines.
+        """Return the next line of the response, and add its bytes to ``skipped``, except the bytes of each line that do
+        not count.
 
         :param size: maximum number of bytes to read
         :raises HeadError: the lines have too many bytes

@@ -405,6 +405,11 @@ ROLLING = MachinePool(
             "MachineConfigPool worker has 1 of 3 machines on rendered-2 and is paused",
         ),
         (
+            # the operator would unpause it
+            dataclasses.replace(ROLLING, paused=True, current_config="rendered-2"),
+            "MachineConfigPool worker is paused by a user or another program",
+        ),
+        (
             dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"),
             "is degraded (1 machine): disk full",
         ),
@@ -418,7 +423,7 @@ def test_a_machine_config_pool_that_gets_no_further_stops(pool: MachinePool, cau
     "pool",
     [
         ROLLING,
-        dataclasses.replace(ROLLING, paused=True, current_config="rendered-2"),
+        dataclasses.replace(ROLLING, current_config="rendered-2"),
         dataclasses.replace(ROLLING, paused=True, paused_by_operator=True),
         dataclasses.replace(ROLLING, selector=LabelSelector({"role": "master"}), paused=True),
     ],

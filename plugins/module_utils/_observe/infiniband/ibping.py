@@ -45,11 +45,14 @@ _MORE = 10
 
 
 def start_servers(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
-    """Start an ibping server on each port. First stop the servers that an interrupted run left running.
+    """Start an ibping server on each port, after stopping the servers that an interrupted run left running. Return one
+    result for each port, in the same order, with the reason if its server has already ended. Without ports, nothing is
+    started or stopped.
 
-    Return when each server waits for requests or has ended. ibping does not report that it is ready, so its CPU time is
-    observed, for at most 20 seconds.
+    The function returns when each server waits for requests or has ended. ibping does not report that it is ready, so
+    its CPU time is observed, for at most 20 seconds.
 
+    :param ports: local RDMA devices and port numbers
     :param live_seconds: lifetime of each server in seconds
     :raises ToolMissing: ibping or timeout is not installed
     """
@@ -103,11 +106,11 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
 
 
 def stop_servers() -> tuple[PingServer, ...]:
-    """End all ibping servers on this node that the collection started, which carry its mark, a variable in their
-    environment. Wait until they are gone.
+    """End all ibping servers on this node that the collection started, and wait until they are gone. A variable in the
+    environment of a process marks it as such a server.
 
-    :returns: the servers that were found
-    :raises RdmaError: a server cannot be ended
+    :returns: the ports of the servers that were found, sorted and without duplicates
+    :raises RdmaError: a server still runs after SIGTERM, SIGKILL and a wait of 10 seconds
     """
     found = _list_marked_processes()
     for sent in (signal.SIGTERM, signal.SIGKILL):
@@ -128,7 +131,8 @@ def stop_servers() -> tuple[PingServer, ...]:
 def ping_lids(
     tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float
 ) -> tuple[Ping, ...]:
-    """Ping each destination LID of each task, and return one result for each of them, in the same order.
+    """Ping each destination LID of each task, and return one result for each of them, in the same order. If a run of
+    ibping fails, its result has the error and no packet counts.
 
     The first run of ibping sends a few packets to a destination, and each further run sends ten times more, until all
     packets are sent or one is lost. One loss is sufficient for a verdict, and each packet to a silent port costs three
@@ -168,7 +172,9 @@ def ping_lids(
 
 
 def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
-    """Return the ping result of a destination, with the packet counts of one more run of ibping added.
+    """Return the ping result of a destination, with the packet counts of one more run of ibping added. If this run
+    failed, the result has its error and no packet counts. If it was ended at its time limit while it sent packets
+    again, the result only records these retries.
 
     :param before: result of the earlier runs
     :param finished: the run that has ended
@@ -199,10 +205,10 @@ def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
 def _combine_pings(first: Ping, again: Ping) -> Ping:
     """Return the combined result of two ping runs to a destination: the first, in which some packets were answered only
     after a retry, and the longer run that followed. If the longer run lost no packet, its result is returned, with the
-    retries of the first as late answers.
+    retries of the first as late answers. If it lost packets, the counts of both runs are added.
 
     :param first: result of the first run
-    :param again: result of the longer run; ignored if it has an error, because that run did not end in time
+    :param again: result of the longer run. If it has an error, it did not end in time, and the first result is returned
     """
     if again.error is not None:
         return first
@@ -245,8 +251,10 @@ def _read_mark(pid: int) -> typing.Optional[PortName]:
 
 
 def _find_mark(environment: bytes) -> typing.Optional[PortName]:
-    """Return the port that is named in the mark of a process, a variable in its environment. Return None if it has no
-    mark, or one that the collection does not write.
+    """Return the port in the variable by which ``start_servers`` marks the environment of a process. Return None if the
+    variable is missing or does not have the form that ``start_servers`` writes.
+
+    :param environment: content of ``/proc/PID/environ``
     """
     prefix = f"{MARK}=".encode()
     for item in environment.split(b"\0"):
@@ -279,8 +287,8 @@ def _send_signal(pid: int, number: int) -> None:
 
 
 def _open_process(pid: int) -> typing.Optional[int]:
-    """Return a file descriptor of a process (pidfd_open(2)). Return None if Python or the kernel has none, or if a
-    filter of system calls forbids it.
+    """Return a file descriptor of a process (pidfd_open(2)). Return None if Python or the kernel does not support this,
+    or if a filter of system calls forbids it.
 
     :param pid: process ID
     :raises ProcessLookupError: the process has ended
@@ -296,8 +304,8 @@ def _open_process(pid: int) -> typing.Optional[int]:
 
 
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
-    """Wait until each server has ended or has used no CPU time for a moment, which means that it waits for requests.
-    Give up after 20 seconds.
+    """Wait until each server has ended or has used no CPU time for 0.4 seconds, which means that it waits for requests.
+    Return without an error after 20 seconds.
 
     :param processes: ``subprocess.Popen`` of each server
     """
@@ -314,7 +322,10 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
 
 
 def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
-    """Return the process IDs of all processes in the sessions of the given leaders."""
+    """Return the process IDs of all processes in the sessions of the given leaders.
+
+    :param leaders: process IDs of the session leaders
+    """
     result = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -337,6 +348,8 @@ def _cpu_times(pid: int) -> str:
 def _read_process_stat(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat from the third on. The process name before them may contain any character, so
     the text is split at its last bracket. Return an empty list if the process has ended.
+
+    :param pid: process ID
     """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:

@@ -49,9 +49,10 @@ _LOOK_SECONDS = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class PortQuery:
-    """An InfiniBand port of this node through which the subnet manager is queried.
+    """An InfiniBand port of this node through which the subnet manager is to be queried.
 
-    :ivar why_not: reason why no query can be sent through the port; empty if it can
+    :ivar name: RDMA device and number of the port
+    :ivar why_not: reason why the port cannot send a query; empty if it can
     :ivar sm_lid: LID of the subnet manager that the port has stored; None if unknown
     """
 
@@ -65,7 +66,7 @@ class SubnetLimits:
     """The time limits for reading one fabric, in seconds.
 
     :ivar discovery: limit for one discovery of the whole fabric
-    :ivar activity: limit for the activity count of the manager to rise. opensm sweeps every 10 s
+    :ivar activity: longest wait for the activity count of the subnet manager to rise. opensm sweeps every 10 s
     :ivar errors: minimum time between two readings of the error counters
     """
 
@@ -84,8 +85,10 @@ def build_arguments(name: PortName) -> tuple[str, ...]:
 
 
 def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
-    """Return the InfiniBand ports of the physical functions. A port without a link gets the reason why it is not
-    queried: no subnet manager can be reached through it.
+    """Return the InfiniBand ports of the physical functions. A port without a link is returned with the reason in
+    ``why_not``, because it cannot reach a subnet manager.
+
+    :param node: HCAs of this node
     """
     result = []
     for hca in node.hcas:
@@ -107,7 +110,7 @@ def read_subnets(
     questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
 ) -> tuple[SeenSubnet, ...]:
     """Query the subnet manager through each port, and return one result for each port, in the same order. A failed
-    query is stored as the error of its result.
+    query is stored as the error of its result, and so is the reason of a port that cannot send a query.
 
     :param questions: ports through which the queries are sent
     :param sysfs: sysfs roots that are searched for the cause of a failed query
@@ -172,6 +175,9 @@ def _read_lost_manager(name: PortName, lid: int) -> LostManager:
 def _run_port_query(tool: str, name: PortName, *more: str) -> str:
     """Run a tool that sends a query through a port, and return its output.
 
+    :param tool: name of the program
+    :param name: local port through which the query is sent
+    :param more: further command-line arguments
     :raises RdmaError: the tool failed, or did not end within 30 seconds
     :raises ToolMissing: the tool is not installed
     """
@@ -182,8 +188,8 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
-    """Read the fabric of each port, several ports at the same time. Return one topology for each port, in the same
-    order.
+    """Read the fabric of each port as ``read_fabric`` does, several ports at the same time. Return one topology for
+    each port, in the same order.
 
     :param names: local ports through which the fabrics are read
     :param limits: time limits for each port
@@ -193,11 +199,12 @@ def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tupl
 
 
 def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
-    """Return topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. The
-    fabric is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that.
+    """Return topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. If a
+    tool fails, its part of the result has the error, and without a topology the other tools are not run.
 
-    If no subnet manager answers, only the topology is read. The error counters are read twice, at least
-    ``limits.errors`` seconds apart.
+    The fabric is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that. If no
+    subnet manager answers, only the topology is read. The error counters are read twice, at least ``limits.errors``
+    seconds apart.
 
     :param name: local port through which the fabric is read
     :param limits: time limits of the tools, in seconds
@@ -309,7 +316,7 @@ def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
     in the field ``error`` of the result.
 
     :param name: local port through which the queries are sent
-    :param interval_seconds: time limit in seconds
+    :param interval_seconds: time limit in seconds for the activity count to rise
     """
     managers = SeenManagers()
     try:
@@ -331,10 +338,12 @@ def _ask_manager(name: PortName, lid: int) -> ManagerPort:
 
 
 def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
-    """Return the fields of SeenManagers that come from SMInfo records. Repeat the query until the activity count of the
-    master has risen, or the limit is reached.
+    """Return the values of the fields of SeenManagers that come from SMInfo records, by name of the field. The query is
+    repeated until the activity count of the master has risen and another manager's count has changed, if there is one,
+    or until the limit is reached.
 
     :param master: GUID of the master subnet manager
+    :param name: local port through which the queries are sent
     :param interval_seconds: limit in seconds
     :raises RdmaError: a query fails, or the master has no record
     """

@@ -16,10 +16,13 @@ from ..._model.measurement.reachability import PortName
 def find_barrier(
     name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband"
 ) -> typing.Optional[Barrier]:
-    """Return the reason why no management datagram can be sent through a port: the kernel module, the port, the device
-    node or the access right is missing. Return None if all are present. Called after a tool has failed; no device is
-    opened.
+    """Return the first missing condition for sending management datagrams through a port: ``module`` (the kernel module
+    ib_umad), ``port`` (an entry for the port), ``device`` (the device node) or ``right`` (the right to read and write
+    the device node). Return None if all conditions are met.
 
+    Call this after a tool has failed. It opens no device.
+
+    :param name: RDMA device and number of the port
     :param sysfs: sysfs roots, usually only /sys
     :param devices: folder of the device nodes
     """

@@ -29,8 +29,8 @@ _OPEN_VSWITCH = "ovs-system"
 
 
 def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> typing.Optional[tuple[str, ...]]:
-    """Return the interfaces of the default routes and, if an interface is a bond, bridge or VLAN, the interfaces below
-    it. Return None if the routing tables could not be read.
+    """Return the interfaces of the default routes, sorted. For a bond, bridge or VLAN, the interfaces below it are
+    included. Return None if the routing tables could not be read.
 
     :param tables: reader of the folder with the routing tables of the kernel, ``/proc/net``. A kernel without IPv6 has
         no table ``ipv6_route``
@@ -46,8 +46,9 @@ def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> 
 def read_networks(
     tables: SysfsReader, readers: typing.Sequence[SysfsReader]
 ) -> typing.Optional[tuple[InterfaceNetwork, ...]]:
-    """Return the networks of the NICs, and for a bond, bridge or VLAN those of the NICs below it. Return None if the
-    routing tables could not be read. Interfaces of pods and other virtual interfaces are left out.
+    """Return the network of each route over a NIC, in the order of the routing tables. For a route over a bond, bridge
+    or VLAN, the NICs below it count. Return None if the routing tables could not be read. Interfaces of pods and other
+    virtual interfaces are left out, and so are the results after the first ``NETWORKS.most``.
 
     :param tables: reader of the folder with the routing tables of the kernel, ``/proc/net``
     :param readers: readers of sysfs
@@ -70,7 +71,8 @@ def _list_entries(name: str, readers: typing.Sequence[SysfsReader]) -> list[str]
 
 
 def _find_lower(names: typing.Sequence[str], readers: typing.Sequence[SysfsReader]) -> tuple[str, ...]:
-    """Return interfaces, and the interfaces below them, as far as sysfs shows them.
+    """Return the given interfaces and the interfaces below them, sorted and without duplicates. Interfaces that sysfs
+    does not show are left out.
 
     :param names: names of the interfaces
     :param readers: readers of sysfs

@@ -33,7 +33,7 @@ _MOST_ATTACHED = 512
 
 class _Reader:
     """A reader of Kubernetes objects, page by page, that collects errors. A kind that the API server does not know
-    counts as one without objects.
+    counts as a kind without objects.
 
     :ivar errors: errors of objects and kinds that could not be read
     :ivar unread: nodes whose objects could not be read
@@ -49,6 +49,7 @@ class _Reader:
     def objects(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
         """Yield the objects of a kind. A refusal of the server is added to ``errors``.
 
+        :param namespace: namespace of the objects; empty for all namespaces
         :raises ApiError: the server cannot be reached
         """
         try:
@@ -72,16 +73,19 @@ class _Reader:
         return {lease for found in self._pools(LEASES, LEASES, parse.parse_leases) for lease in found}
 
     def shared_pools(self) -> typing.Iterator[SharedPool]:
-        """Yield the pools of nv-ipam."""
+        """Yield the pools of nv-ipam (IPPool and CIDRPool). An invalid pool is added to ``unread_pools`` instead."""
         for kind in ("IPPool", "CIDRPool"):
             yield from self._pools(f"{kind}.nv-ipam.nvidia.com", kind, parse.shared_pool)
 
     def _pools(
         self, kind: str, name: str, parser: typing.Callable[[Resource], typing.Any]
     ) -> typing.Iterator[typing.Any]:
-        """Yield the pools of a kind. An invalid pool is added to ``unread_pools``. A tenant may have created it.
+        """Yield the parsed pools of a kind. An invalid pool, which a tenant may have created, is added to
+        ``unread_pools`` instead.
 
+        :param kind: kind of the pools, as the API server knows it
         :param name: name of the kind in ``unread_pools``
+        :param parser: function that parses a pool
         """
         for item in self.objects(kind):
             try:
@@ -91,9 +95,9 @@ class _Reader:
                 self.unread_pools.append(UnreadPool(name, namespace, of_pool, error.seen))
 
     def pods(self) -> typing.Iterator[tuple[str, str, tuple[str, ...], typing.Optional[frozenset[str]]]]:
-        """Yield for each pod its name, its node, its addresses on the cluster network, and those that it holds on all
-        networks (None if not known). If the kubelet wrote an invalid pod status, its node is added to ``unread``, and
-        the pod is yielded without addresses.
+        """Yield for each pod its name (namespace/name), its node, its addresses on the cluster network, and its
+        addresses on all networks (None if not known). If the kubelet wrote an invalid pod status, the node is added to
+        ``unread``, and the pod is yielded without addresses.
         """
         for item in self.objects("Pod"):
             try:
@@ -108,10 +112,11 @@ class _Reader:
 
 
 def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
-    """Read all networks and IP addresses that the cluster uses. Errors are stored in ``errors`` of the result. A kind
-    that the API server does not know counts as one without objects.
+    """Return all networks and IP addresses that the cluster uses. Errors are stored in ``errors`` of the result. A kind
+    that the API server does not know counts as a kind without objects.
 
-    :param networks: networks of the fabrics. Only pods with an address in one of them are returned
+    :param networks: networks of the fabrics. Only pods with an address in one of them are returned, at most 20 nodes
+        for each network
     :raises ApiError: the API server cannot be reached
     """
     reader = _Reader(cluster)
@@ -144,13 +149,14 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
 
 
 class _Leases:
-    """The addresses that whereabouts keeps, without those that pods hold.
+    """The address leases of whereabouts that no pod holds.
 
-    A pod of a StatefulSet has the name of its predecessor, so a lease of an existing name may still be that of the
-    predecessor. It is, if the pod holds another lease and not this one. The reconciler of whereabouts decides by the
-    same annotation [k8snetworkplumbingwg/whereabouts pkg/reconciler/iploop.go isPodAlive].
+    A pod of a StatefulSet has the name of its predecessor, so a lease of an existing pod name may still be that of the
+    predecessor. It is the predecessor's if the pod holds another lease of its name and does not hold this one. The
+    reconciler of whereabouts decides by the same annotation [k8snetworkplumbingwg/whereabouts pkg/reconciler/iploop.go
+    isPodAlive].
 
-    :ivar unheld: leases that no pod holds, of the pods so far
+    :ivar unheld: leases that none of the pods passed to ``remove_held`` so far holds
     """
 
     def __init__(self, leases: typing.Iterable[AddressLease]) -> None:
@@ -160,10 +166,11 @@ class _Leases:
             self._by_pod.setdefault(lease.pod, []).append(lease)
 
     def remove_held(self, pod: str, held: typing.Optional[frozenset[str]]) -> None:
-        """Remove from ``unheld`` the leases that a pod holds, or may hold.
+        """Remove from ``unheld`` the leases of a pod that it holds, or may hold.
 
         :param pod: namespace/name of the pod
-        :param held: addresses that the pod holds: none if it has ended, None if they are not known
+        :param held: addresses that the pod holds: empty if it has ended; None if they are not known. If they are not
+            known, or if no lease with the name of the pod is among them, all leases with its name are removed
         """
         leases = self._by_pod.get(pod, [])
         known = held is not None and (not held or any(lease.address in held for lease in leases))
@@ -171,9 +178,9 @@ class _Leases:
 
 
 class _PodsOfNetwork:
-    """The first pod of each node whose address is in a network.
+    """The first pod of each node whose address is in a network, for at most 20 nodes.
 
-    :ivar inside: pod in the network, by node
+    :ivar inside: address and name of this pod, by node
     """
 
     def __init__(self, network: Network) -> None:
@@ -188,8 +195,9 @@ class _PodsOfNetwork:
 
 def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
     """Return the networks of nodes, services and NetworkAttachmentDefinitions, and a message for each
-    NetworkAttachmentDefinition that cannot be read.
+    NetworkAttachmentDefinition whose networks are unknown.
 
+    :param reader: reader of the cluster, which collects all other errors
     :param pools: pools of nv-ipam, which NetworkAttachmentDefinitions reference by name
     """
     taken: list[UsedNetwork] = []

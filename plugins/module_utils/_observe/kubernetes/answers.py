@@ -54,7 +54,7 @@ class Page:
     def chosen(self, only: Choice) -> Page:
         """Return a copy of the page with only the objects that a filter accepts.
 
-        :param only: function that returns whether an object is accepted
+        :param only: function that gets an object and returns whether it is accepted
         """
         items = tuple(filter(only, self.items))
         if len(items) == len(self.items):
@@ -126,8 +126,8 @@ def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes
 
     :param response: ``HTTPResponse`` of urllib3, not read yet
     :param where: method and path of the request, for error messages
-    :param objects: number of objects that were requested. A page of one object may have twice as many values as another
-        page
+    :param objects: number of objects that were requested; 0 if not known. A page of one object may have twice as many
+        values as another page
     :raises ApiError: the page exceeds its limits, or the connection broke
     """
     if objects != 1:
@@ -172,10 +172,12 @@ def describe_too_large() -> str:
 
 
 def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
-    """Reduce the largest objects of a list to their metadata. Return all objects, and the total number of their values
-    and bytes.
+    """Reduce the largest objects of a list to their metadata and the key ``NOT_READ`` with the reason. Return three
+    values: all objects in their order, and the total numbers of their JSON values and bytes.
 
     Only objects larger than any in a normal cluster are reduced, so a list of many small objects remains too large.
+
+    :param items: objects as the API server sent them
     """
     why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and was not read"
     kept: list[Resource] = []
@@ -199,7 +201,7 @@ def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, 
 
 
 def describe_place(item: Resource) -> str:
-    """Return the kind and name of an object, with its namespace if it has one, as text for messages."""
+    """Return the kind and name of an object as text for messages, such as ``Pod worker-0 in namespace ml``."""
     space = find_metadata(item, "namespace")
     return title_of(item) + (f" in namespace {describe_rejected(space)}" if space else "")
 
@@ -207,6 +209,7 @@ def describe_place(item: Resource) -> str:
 def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
     """Yield the objects of a list. The kind is added to each object, because the API leaves it out in lists.
 
+    :param kind: kind of the objects. It is added only if it is a name of ``KINDS``
     :param data: the decoded list
     :param path: path of the list in the API, for error messages
     :raises ApiError: the answer is not a list of objects
@@ -220,7 +223,11 @@ def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resourc
 
 
 def find_metadata(data: Resource, key: str) -> str:
-    """Return a value from the metadata of a list or an object as text. Return an empty string if it is missing."""
+    """Return a value from the metadata of a list or an object as text. Return an empty string if it is missing.
+
+    :param data: the list or the object
+    :param key: key in its metadata, such as ``resourceVersion``
+    """
     metadata = data.get("metadata")
     return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
 
@@ -230,7 +237,7 @@ def find_version(data: Resource) -> str:
 
 
 def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
-    """Yield the lines of a watch. Each line is one event with one object.
+    """Yield the lines of a watch without blank ones. Each line is one event with one object.
 
     :param response: ``HTTPResponse`` of urllib3, not read yet
     :param where: method and path of the request, for error messages

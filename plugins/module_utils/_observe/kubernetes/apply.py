@@ -56,21 +56,24 @@ def apply_all(
     explain_unrecorded: Explain = explain_nothing,
 ) -> tuple[Outcome, ...]:
     """Dry-run all objects on the server, then apply those that the server accepts and that would change. Return the
-    outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow, but
-    no SriovNetworkNodePolicy if a SriovNetworkPoolConfig is not as rendered.
+    outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow. Only
+    a SriovNetworkNodePolicy is not applied while a SriovNetworkPoolConfig is not as rendered.
 
     A foreign object is one that the collection did not create. A foreign namespace is not changed. A foreign object of
-    a joint kind gets the fields of the collection and remains foreign. Any other foreign object is used if it equals
-    the rendered one. If it differs, it is refused: with the label of the collection, the teardown would delete it.
+    a joint kind (NicClusterPolicy) gets the fields of the collection and remains foreign. Any other foreign object is
+    used if it equals the rendered one. If it differs, it is refused: with the label of the collection, the teardown
+    would delete it.
 
     :param wanted: pairs of the name of the fabric and the object to apply
     :param check_mode: whether to stop after the dry run
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
     :param absent: namespaces that did not exist earlier in the run. If one of them exists now, another client created
         it, and no object is applied in it
-    :param scope: objects of the intent, as learnt from the cluster; None: its name is a proof unless it is the default
-    :param explain_unrecorded: function that returns why another intent may need an existing MachineConfig or
-        KubeletConfig that no intent has recorded
+    :param scope: objects of the intent, as learnt from the cluster; None if not learnt: the name of the intent then
+        proves that an object is of this intent, unless it is the default name
+    :param explain_unrecorded: function that gets an existing MachineConfig or KubeletConfig that no intent has
+        recorded, and returns why another intent may need it; empty if no intent may
     :raises ApiError: the server cannot be reached
     """
     owners = Owners(wanted, scope, explain_unrecorded)
@@ -120,6 +123,7 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
     """Return whether an object was refused because another object of the same run did not exist yet: either its
     namespace, or an object that a webhook names in its refusal.
 
+    :param outcome: outcome of the object
     :param made: objects that this run creates
     """
     applied = outcome.applied
@@ -138,7 +142,10 @@ def _plan_apply(
     """Dry-run one object, and add its outcome to ``owners``. Return the definition to apply, and the outcome that
     applying it would have.
 
+    :param fabric: name of the fabric of the object; empty for a shared object
+    :param definition: the rendered object
     :param absent: namespaces that did not exist earlier in the run
+    :param owners: proofs that a fabric is of this intent; updated with the outcome
     """
     planned = _plan_one(cluster, fabric, definition, absent, owners)
     owners.add(*planned)
@@ -148,10 +155,13 @@ def _plan_apply(
 def _plan_one(
     cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], owners: Owners
 ) -> tuple[Resource, Outcome]:
-    """Dry-run one object. Return the definition to apply, and the outcome that applying it would have.
+    """Dry-run one object. Return the definition to apply, and the outcome that applying it would have. Unlike
+    ``_plan_apply``, this leaves ``owners`` unchanged.
 
-    :param absent: namespaces that did not exist earlier in the run. If ``definition`` is one of them and exists now, it
-        is refused, because another client created it
+    :param fabric: name of the fabric of the object; empty for a shared object
+    :param definition: the rendered object
+    :param absent: namespaces that did not exist earlier in the run. If ``definition`` is such a Namespace and exists
+        now, it is refused, because another client created it
     :param owners: proofs that the fabric is of this intent
     """
     applied, proven = identify_object(fabric, definition), owners.is_proven(fabric)
@@ -202,7 +212,11 @@ def _plan_one(
 
 
 def _keep_intent(definition: Resource, there: Resource) -> Resource:
-    """Return a rendered object with the label of the intent that the existing object has."""
+    """Return a rendered object with the intent label of the existing object. If either object has no intent label,
+    return the rendered object unchanged.
+
+    :param there: the existing object
+    """
     intent = (there["metadata"].get("labels") or {}).get(INTENT_LABEL)
     if intent is None or INTENT_LABEL not in (definition["metadata"].get("labels") or {}):
         return definition
@@ -210,9 +224,10 @@ def _keep_intent(definition: Resource, there: Resource) -> Resource:
 
 
 def _keep_users(definition: Resource, there: Resource, kinds: typing.Container[str] = HOST_KINDS) -> Resource:
-    """Return a rendered object of some kinds with the labels by which intents have recorded on the existing one that
-    they need it. An object of another kind is returned as it is.
+    """Return a rendered object with the labels by which intents have recorded on the existing object that they need it.
+    An object whose kind is not among ``kinds`` is returned unchanged.
 
+    :param there: the existing object; not used for an object of another kind
     :param kinds: kinds that several intents share
     """
     users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in kinds else {}
@@ -222,8 +237,11 @@ def _keep_users(definition: Resource, there: Resource, kinds: typing.Container[s
 
 
 def _keep_record(definition: Resource, there: Resource) -> Resource:
-    """Return a rendered network or pool with the record of its intent that the existing object has, or without one. An
-    object of another kind is returned as it is, because each intent that needs it adds its record.
+    """Return a rendered network or pool whose labels that record an intent are replaced by those of the existing
+    object, which may be none. A MachineConfig or KubeletConfig is returned unchanged, because each intent that needs it
+    adds its own record.
+
+    :param there: the existing object
     """
     if definition["kind"] in HOST_KINDS:
         return definition
@@ -233,8 +251,10 @@ def _keep_record(definition: Resource, there: Resource) -> Resource:
 
 
 def _keep_nodes(definition: Resource, there: Resource) -> Resource:
-    """Return a rendered object with the annotation of the existing object that names the nodes of its intent. Without
-    such an annotation there, the object has none.
+    """Return a rendered object with the annotation of the existing object that names the node labels of its intent. If
+    the existing object lacks this annotation, it is removed from the rendered object.
+
+    :param there: the existing object
     """
     notes = {**(definition["metadata"].get("annotations") or {})}
     notes.pop(NODES_ANNOTATION, None)
@@ -259,13 +279,16 @@ def _compare_other_intent(
     why: str,
     scope: typing.Optional[Scope],
 ) -> tuple[Resource, Outcome]:
-    """Return the definition to apply and its outcome, for an object that may belong to another intent. The outcome is
-    unchanged if a dry run shows that the object equals the rendered one, and refused otherwise. An equal MachineConfig
-    or KubeletConfig without the label by which this intent records that it needs it is changed by this label alone.
-    Nothing is written.
+    """Return the definition to apply and its outcome, for an existing object that may belong to another intent. The
+    outcome is unchanged if a dry run shows that the object equals the rendered one. If a MachineConfig or KubeletConfig
+    differs only by the label with which this intent records that it needs the object, the outcome is to add this label.
+    Otherwise the object is refused. Nothing is written.
 
-    :param why: why it may belong to another intent
-    :param scope: objects of the intent, if they are known
+    :param applied: identity of the object
+    :param definition: the rendered object
+    :param there: the existing object
+    :param why: why the object may belong to another intent
+    :param scope: objects of the intent; None if they are not known
     """
     kept = _keep_nodes(_keep_record(_keep_intent(definition, there), there), there)
     before = strip_volatile(there)
@@ -358,5 +381,7 @@ def _apply_planned(cluster: Cluster, definition: Resource, planned: Outcome) -> 
 
 
 def _admits_privileged(namespace: Resource) -> bool:
-    """Return whether a Namespace has the level of Pod Security that allows its pods full access to the node."""
+    """Return whether a Namespace enforces the Pod Security level ``privileged``, which allows its pods full access to
+    the node.
+    """
     return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"

@@ -41,8 +41,9 @@ class Cluster(ClusterReader):
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
         """Apply an object by server-side apply. Return the new object, and the warnings of the server.
 
+        :param definition: fields of the object to apply
         :param manager: name of the field manager
-        :param dry_run: let the server compute the result without storing it
+        :param dry_run: whether the server only computes the result and does not store it
         :raises ApiError: the server or a webhook refuses it. The reason is Conflict if another manager owns a field
         """
         metadata = definition["metadata"]
@@ -54,6 +55,8 @@ class Cluster(ClusterReader):
     def patch(self, kind: str, namespace: str, name: str, change: Resource, manager: str = "") -> Resource:
         """Merge ``change`` into an object and return it (JSON merge patch, RFC 7386). A null value removes a key.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped object
+        :param change: fields of the object to set
         :param manager: field manager, which the API server records for each changed field. If empty, the API server
             derives it from the name of the client
         :raises ApiError: the server refuses it, or the object does not exist
@@ -67,6 +70,7 @@ class Cluster(ClusterReader):
         """Remove a field of an object and return the object (JSON patch, RFC 6902). Other changes of the object are not
         overwritten.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :param uid: uid of the object. Another object of this name is not changed
         :param field: JSON pointer to the field
         :raises ApiError: the server refuses it, the object does not exist, or it has another uid
@@ -109,12 +113,13 @@ class Cluster(ClusterReader):
         *,
         only: typing.Mapping[str, str],
     ) -> bool:
-        """Delete an object. Return False if it did not exist.
+        """Delete an object. Return False if it did not exist, or if it was replaced by another object of this name.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :param grace_seconds: seconds that the pods of the object have to end; None for the default of the object
         :param dry_run: whether the API server only checks the deletion
-        :param only: required ``uid``, and perhaps ``resourceVersion``, of the object: those that were read when its
-            owner was judged. Another object of this name is not deleted, and counts as absent
+        :param only: required ``uid``, and perhaps ``resourceVersion``, of the object, as read when its owner was
+            judged. Another object of this name is not deleted, and counts as absent
         :raises ApiError: the server refuses it
         """
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
@@ -140,11 +145,14 @@ class Cluster(ClusterReader):
         return True
 
     def evict(self, namespace: str, pod: str, uid: str) -> bool:
-        """Evict a pod, as a drain does, if its PodDisruptionBudgets allow it. Return False if it did not exist.
+        """Evict a pod, as a drain does, if its PodDisruptionBudgets allow it. Return False if the pod did not exist, or
+        if it was replaced by another pod of this name.
 
+        :param pod: name of the pod
         :param uid: uid of the pod. Another pod of this name, such as that of a StatefulSet on another node, remains,
             and counts as absent
-        :raises ApiError: the server refuses it. ``held`` is true while a PodDisruptionBudget forbids it
+        :raises ApiError: the server refuses it. ``held`` of the error is true while a PodDisruptionBudget forbids the
+            eviction
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         body = {
@@ -166,7 +174,10 @@ class Cluster(ClusterReader):
     ) -> Channels:
         """Start a command in a container, and return the channels of its streams.
 
-        :param stderr: read the stderr of the command on a separate channel. Otherwise it is lost
+        :param container: namespace, pod and container; with an empty container name, the API server chooses the
+            container
+        :param command: words of the command
+        :param stderr: whether to read the stderr of the command on a separate channel. If False, its stderr is lost
         :param seconds: limit in seconds of each step of the connection
         :raises ApiError: the container does not exist or does not run, or exec is forbidden
         """
@@ -181,8 +192,10 @@ class Cluster(ClusterReader):
             raise api_error(refused, f"exec in {container}") from refused
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> Shell:
-        """Start a shell in a container, with a few retries.
+        """Start a shell in a container. After a temporary error, try again at most twice.
 
+        :param pod: name of the pod
+        :param container: name of the container; empty for the default of the API server
         :param command: command that runs the shell
         :param clock: function that returns the time of a monotonic clock, in seconds
         :raises ApiError: the container does not exist or does not run

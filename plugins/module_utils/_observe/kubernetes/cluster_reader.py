@@ -85,7 +85,8 @@ class ClusterReader:
         """Create a client that only reads.
 
         :param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
-        :param guard: called before each write, raises an error if the write is forbidden; None permits all writes
+        :param guard: function that is called before each write of a subclass, and raises an error if writes are
+            forbidden; None: all writes are permitted
         """
         self._dynamic = dynamic
         self._guard = guard
@@ -128,16 +129,18 @@ class ClusterReader:
         return read_object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
-        """Return the version of the API server, such as v1.34.4, or ``of unknown version`` if the answer has none.
+        """Return the version of the API server, such as v1.34.4, or ``of unknown version`` if the answer does not
+        contain it.
 
         :raises ApiError: the server refuses or does not answer
         """
         return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
 
     def serves(self, group: str) -> bool:
-        """Return whether the server knows an API group, such as security.openshift.io.
+        """Return whether the server serves an API group, such as security.openshift.io. Without the group, the result
+        is False.
 
-        :raises ApiError: any error except that the group does not exist
+        :raises ApiError: the server refuses for another reason, or does not answer
         """
         try:
             self._json("get", f"/apis/{group}")
@@ -158,14 +161,16 @@ class ClusterReader:
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """Return one object as the API server sends it.
 
-        :param namespace: namespace of the object; empty for a cluster-scoped one
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :raises ApiError: the server refuses, or the object does not exist
         """
         return self._json("get", path_of(kind, namespace, name))
 
     def dated(self, kind: str, namespace: str, name: str) -> tuple[typing.Optional[Resource], str]:
-        """Return an object, and the header Date of the answer. The object is None if it does not exist.
+        """Return an object, and the text of the header ``Date`` of the answer. The object is None if it does not exist,
+        and the text is empty if the header is missing.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :raises ApiError: the server refuses for any other reason
         """
         path = path_of(kind, namespace, name)
@@ -187,15 +192,18 @@ class ClusterReader:
         most: int = 0,
         only: typing.Optional[Choice] = None,
     ) -> Listing:
-        """Return all objects of a kind. Each object gets the kind, which the API leaves out in lists.
+        """Return all objects of a kind. Each object gets the key ``kind``, which the API leaves out in lists.
 
-        An object of a kind in _PARTIAL that does not fit into one page (``MOST_PAGE`` bytes) is returned with only its
-        metadata and the key ``NOT_READ``. So are the largest objects if all of them together would be too large.
+        An object of some kinds that a node or a tenant can write (``_PARTIAL``) may be too large for one page
+        (``MOST_PAGE`` bytes). It is returned with only its metadata and the key ``NOT_READ``. So are the largest
+        objects of such a kind if all of them together would be too large.
 
+        :param namespace: namespace of the objects; empty for all namespaces
         :param selector: label selector in the notation of kubectl; empty for all objects
         :param fields: field selector in the notation of kubectl; empty for all objects
-        :param most: maximum number of objects, 0 for no limit. Fewer if one page has fewer or ``only`` rejects many
-        :param only: function that accepts an object by its metadata; rejected objects are not kept. None accepts all
+        :param most: maximum number of objects; 0 for no limit. Fewer are returned if one page has fewer, or if ``only``
+            rejects many
+        :param only: function that gets an object and returns whether to keep it, by its metadata; None keeps all
         :raises ApiError: the server refuses or does not know the kind (``absent`` is true), or the list is too large
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
@@ -234,10 +242,11 @@ class ClusterReader:
     ) -> typing.Iterator[Resource]:
         """Yield all objects of a kind, page by page, so that only one page is in memory.
 
+        :param namespace: namespace of the objects; empty for all namespaces
         :param selector: label selector in the notation of kubectl; empty for all objects
         :param fields: field selector in the notation of kubectl; empty for all objects
-        :param only: function that accepts an object by its metadata; None accepts all
-        :param partial: whether an object that does not fit into one page is returned with only its metadata
+        :param only: function that gets an object and returns whether to keep it, by its metadata; None keeps all
+        :param partial: whether an object of any kind that does not fit into one page is yielded with only its metadata
         :raises ApiError: the server refuses, or does not know the kind. If an object does not fit into one page and
             must not be partial, an error with its name is raised after all other objects
         """
@@ -248,6 +257,7 @@ class ClusterReader:
     def metadata(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
         """Yield the metadata of all objects of a kind, page by page. The content of Secrets is never read.
 
+        :param namespace: namespace of the objects; empty for all namespaces
         :param selector: label selector in the notation of kubectl; empty for all objects
         :param fields: field selector in the notation of kubectl; empty for all objects
         :raises ApiError: the server refuses, does not know the kind, or an object's metadata does not fit into one page
@@ -266,13 +276,17 @@ class ClusterReader:
         only: typing.Optional[Choice] = None,
         partial: bool = False,
     ) -> typing.Iterator[Page]:
-        """Yield pages with as many objects as fit into ``MOST_PAGE`` bytes. A larger page is read again with fewer.
+        """Yield pages with as many objects as fit into ``MOST_PAGE`` bytes. A larger page is requested again with fewer
+        objects.
 
+        :param namespace: namespace of the objects; empty for all namespaces
         :param chosen: query parameters of the selectors, as name and value
         :param accept: media types of the header Accept; empty for whole objects
         :param most: maximum number of objects of a page
-        :param only: function that accepts an object by its metadata; None accepts all
-        :param partial: whether an object that does not fit into one page is returned with only its metadata
+        :param only: function that gets an object and returns whether to keep it, by its metadata; None keeps all
+        :param partial: whether an object of any kind that does not fit into one page is yielded with only its metadata
+        :raises ApiError: the server refuses, does not know the kind, or the list does not end. If an object does not
+            fit into one page and must not be partial, an error with its name is raised after all other pages
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
@@ -335,9 +349,11 @@ class ClusterReader:
         return Page((item,), find_version(data), values, len(body)), find_metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
-        """Open a watch. Return an iterator over the events since the resourceVersion ``version``, which ends when the
+        """Open a watch. Return an iterator over the events of a kind since a resourceVersion, which ends when the
         server ends the watch. The connection is open when this function returns.
 
+        :param version: resourceVersion from which the watch begins
+        :param namespace: namespace of the objects; empty for all namespaces
         :param selector: label selector in the notation of kubectl; empty for all objects
         :raises ApiError: the server refuses. The iterator raises it for an ERROR event too; its status is 410 if
             ``version`` is too old
@@ -380,8 +396,10 @@ class ClusterReader:
                 response.close()
 
     def log(self, namespace: str, pod: str, seconds: int) -> str:
-        """Return the lines that a pod has logged in the last ``seconds``, at most ``LOG_LINES``.
+        """Return the lines that a pod has logged in the last ``seconds``. If there are more than ``LOG_LINES``, return
+        the newest ones.
 
+        :param pod: name of the pod
         :raises ApiError: the pod does not exist, or the log is forbidden or exceeds its limit. The status is 0 if the
             API server does not answer, and 504 if the kubelet of the node does not return the log
         """

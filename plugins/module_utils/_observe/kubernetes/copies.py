@@ -21,13 +21,15 @@ MOST_COPIES = 64
 
 
 def split_copies(kind: str, items: typing.Iterable[Resource]) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return two values: the objects of a kind that the collection wrote, and the outcomes of those that users copied.
-    One outcome has the number of the copies beyond ``MOST_COPIES``.
+    """Return two values: the objects of a kind that the collection wrote, and the outcomes ``kept`` of those that users
+    copied with the label. If there are more than ``MOST_COPIES`` copies, one further outcome has the number of the
+    rest.
 
-    Objects of joint kinds are all returned, because their field managers decide which fields are removed from them.
+    Objects of a joint kind (NicClusterPolicy) are all returned as objects, because their field managers decide which
+    fields are removed from them.
 
     :param items: objects of the kind with the label of the collection
-    :raises ResourceError: an object has another form
+    :raises ResourceError: an object is malformed
     """
     own: list[Resource] = []
     copies: list[Resource] = []
@@ -39,9 +41,11 @@ def split_copies(kind: str, items: typing.Iterable[Resource]) -> tuple[tuple[Res
 def split_other_intents(
     kind: str, items: typing.Iterable[Resource], scope: typing.Optional[Scope]
 ) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return the objects of a kind that belong to the intent, and the outcomes of the others. Those beyond
-    ``MOST_COPIES`` are counted in one outcome, and those with an owner have none.
+    """Return the objects of a kind that belong to the intent, and the outcomes ``kept`` of the others. If there are
+    more than ``MOST_COPIES`` others, one further outcome has the number of the rest. An object with an owner
+    (ownerReferences) that belongs to another intent is in neither value, because its owner is judged.
 
+    :param items: objects of the kind with the label of the collection
     :param scope: objects of the intent; None: all of them belong to it
     """
     own: list[Resource] = []
@@ -58,9 +62,10 @@ def split_other_intents(
 
 
 def _count_beyond(outcomes: list[Outcome], number: int) -> list[Outcome]:
-    """Return the outcomes, and one that counts the objects without an outcome.
+    """Return the outcomes. If some objects have no outcome, append an outcome with their number.
 
-    :param number: number of all objects
+    :param outcomes: outcomes of the first objects; this list is changed
+    :param number: number of all objects, with and without an outcome
     """
     if number > len(outcomes):
         name = f"({number - len(outcomes)} more)"
@@ -71,7 +76,7 @@ def _count_beyond(outcomes: list[Outcome], number: int) -> list[Outcome]:
 def keep_other(item: Resource, why: str) -> Outcome:
     """Return the outcome of an object that is kept because it may belong to another intent.
 
-    :param why: the reason
+    :param why: why the object may belong to another intent
     """
     fabric = str((item["metadata"].get("labels") or {}).get(FABRIC_LABEL) or "")
     applied = dataclasses.replace(identify_object(fabric, item), action=KEPT, reason=OTHER_INTENT, refusal=why)
@@ -80,9 +85,11 @@ def keep_other(item: Resource, why: str) -> Outcome:
 
 def mark_copy(applied: AppliedObject, item: Resource) -> AppliedObject:
     """Return the identity of an object that has the label of the collection. If a user copied the object with its
-    label, the reason of the identity is set to ``COPIED``.
+    label, the reason of the returned identity is ``COPIED``.
 
-    :raises ResourceError: the object has another form
+    :param applied: identity of the object
+    :param item: the object
+    :raises ResourceError: the object is malformed
     """
     return dataclasses.replace(applied, reason=COPIED) if is_copied(item) else applied
 

@@ -14,8 +14,8 @@ _ABSENT = object()
 
 
 def describe_difference(there: typing.Mapping[str, typing.Any], wanted: typing.Mapping[str, typing.Any]) -> str:
-    """Return the first fields that differ, such as ``numVfs: 4 -> 2``, and the number of the others. Return an empty
-    text if none differs. Metadata is left out.
+    """Return the first fields that differ, such as ``numVfs: 4 -> 2``, and the number of further ones. Return an empty
+    text if no field differs. Metadata and status are left out.
 
     :param there: the existing object
     :param wanted: the object as it would be after the change
@@ -30,8 +30,12 @@ def describe_difference(there: typing.Mapping[str, typing.Any], wanted: typing.M
 
 
 def _list_differences(path: str, there: typing.Any, wanted: typing.Any) -> list[str]:
-    """Return the fields below a path that differ, each with both values. A text that is a mapping in JSON counts as
-    that mapping.
+    """Return the fields at or below a path that differ, each as text with both values, such as ``numVfs: 4 -> 2``. A
+    text that contains a JSON mapping is compared as that mapping.
+
+    :param path: path of the compared values in the object, such as ``linkState.mode``; empty for the top
+    :param there: value in the existing object; ``_ABSENT`` if it has none
+    :param wanted: value in the rendered object; ``_ABSENT`` if it has none
     """
     if there == wanted:
         return []
@@ -48,7 +52,9 @@ def _list_differences(path: str, there: typing.Any, wanted: typing.Any) -> list[
 
 
 def _load_mapping(value: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """Return a mapping, or the mapping that a text is in JSON; None if it is another value."""
+    """Return a mapping as it is, and a text that contains a JSON mapping as that mapping. Return None for any other
+    value.
+    """
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
@@ -58,7 +64,7 @@ def _load_mapping(value: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
 
 
 def _format_value(value: typing.Any) -> str:
-    """Return a value on one line, cut to a length that a message can have."""
+    """Return a value on one line, cut to ``_MOST_OF_A_VALUE`` characters. ``_ABSENT`` becomes ``not set``."""
     if value is _ABSENT:
         return "not set"
     text = value if isinstance(value, str) and value.isprintable() else json.dumps(value, sort_keys=True, default=str)

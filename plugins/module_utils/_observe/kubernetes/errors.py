@@ -43,11 +43,12 @@ class ApiError(RdmaError):
     """Raised if the API server refused a request, or could not be reached.
 
     :ivar status: HTTP status; 0 if there was no answer
-    :ivar reason: reason in the API's Status: NotFound, Forbidden, Conflict, Expired...
+    :ivar reason: reason in the API's Status (such as NotFound, Forbidden, Conflict), or a reason of this collection
+        (such as ``TOO_LARGE``)
     :ivar text: message of the server
-    :ivar where: request, or source of the credentials
+    :ivar where: method and path of the request, or the source of the credentials
     :ivar causes: reasons of the causes in the API's Status, such as DisruptionBudget
-    :ivar retry_after: seconds after which the server requests a retry; 0 if unknown
+    :ivar retry_after: seconds after which the API server asks to repeat the request; 0 if it does not
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ApiError(RdmaError):
         :param text: message of the API server, or of the connection to it
         :param where: method and path of the request
         :param remedy: remedy that replaces the default remedy of the status; None for the default
-        :param causes: causes in the API's Status, one text each
+        :param causes: reasons of the causes in the API's Status, such as DisruptionBudget
         :param retry_after: seconds after which the API server asks to repeat the request; 0 if it does not
         """
         super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, reason, text) if remedy is None else remedy)
@@ -149,9 +150,12 @@ def _remedy(status: int, reason: str, text: str) -> str:
 
 
 def call_again(attempt: typing.Callable[[], T]) -> T:
-    """Call ``attempt`` until it succeeds, at most three times, with a pause before each retry. Return its result. Use
-    it only for operations that have not begun when they are refused.
+    """Call ``attempt`` until it succeeds, at most three times, and return its result. Before a retry there is a pause
+    of about 1 or 3 seconds.
 
+    Use this only for operations that have not begun when the API server refuses them.
+
+    :param attempt: function without arguments that makes the request
     :raises ApiError: error of the last attempt, or the first error that is not temporary
     """
     for pause in PAUSES:
@@ -166,9 +170,10 @@ def call_again(attempt: typing.Callable[[], T]) -> T:
 
 
 def api_error(error: typing.Any, where: str) -> ApiError:
-    """Return the ApiError for an exception of the kubernetes client, with the details of the server's Status if there
-    is one.
+    """Return the ApiError for an exception of the kubernetes client, with the message and the reasons of the server's
+    Status if the body is one.
 
+    :param error: the exception, with the attributes ``status``, ``reason`` and ``body``
     :param where: request, for the message
     """
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
@@ -204,6 +209,8 @@ def _list_cause_reasons(status: Resource) -> tuple[str, ...]:
 def _retry_after(error: typing.Any) -> float:
     """Return the header Retry-After in seconds (RFC 9110, 10.2.3). Return 0 if it is missing or is a date, which the
     API server never sends.
+
+    :param error: exception of the kubernetes client; its headers may be missing
     """
     value = str((getattr(error, "headers", None) or {}).get("Retry-After") or "")
     return float(value) if value.isascii() and value.isdigit() and len(value) < 6 else 0.0

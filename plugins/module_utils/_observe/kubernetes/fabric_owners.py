@@ -17,13 +17,16 @@ Explain = typing.Callable[[Resource], str]
 
 
 def explain_nothing(_there: Resource) -> str:
-    """Return no reason."""
+    """Return an empty text: no other intent is known to need the object. This is the default of ``explain_unrecorded``
+    in ``apply_all``.
+    """
     return ""
 
 
 class Owners:
-    """Proofs that a fabric in the cluster is that of the intent, by the objects of the fabric that select nodes. Two
-    intents with the default name may have a fabric of the same name, and a network selects no nodes.
+    """The evidence whether a fabric in the cluster is of this intent, from the planned outcomes of those objects of the
+    fabric that select nodes. Such evidence is needed because two intents with the default name may have fabrics of the
+    same name, and a network selects no nodes.
     """
 
     def __init__(
@@ -32,11 +35,13 @@ class Owners:
         scope: typing.Optional[Scope] = None,
         explain_unrecorded: Explain = explain_nothing,
     ) -> None:
-        """Create the proofs before any object is planned.
+        """Create the evidence before any object is planned.
 
         :param wanted: pairs of the name of the fabric and the object. Objects that select nodes come before networks
-        :param scope: objects of the intent; None: its name is a proof unless it is the default
-        :param explain_unrecorded: as in ``apply_all``
+        :param scope: objects of the intent, as learnt from the cluster; None if not learnt: the name of the intent then
+            proves that an object is of this intent, unless it is the default name
+        :param explain_unrecorded: function that gets an existing MachineConfig or KubeletConfig that no intent has
+            recorded, and returns why another intent may need it; empty if no intent may
         """
         self.scope, self._explain_unrecorded = scope, explain_unrecorded
         self._selecting = {fabric for fabric, item in wanted if find_selector(item["kind"], item) is not None}
@@ -44,7 +49,10 @@ class Owners:
         self._refused: dict[str, AppliedObject] = {}
 
     def add(self, definition: Resource, outcome: Outcome) -> None:
-        """Add the planned outcome of an object."""
+        """Add the planned outcome of an object to the evidence. An object that selects no nodes is ignored.
+
+        :param definition: the rendered object
+        """
         applied = outcome.applied
         if find_selector(definition["kind"], definition) is None:
             return
@@ -54,9 +62,11 @@ class Owners:
             self._accepted.add(applied.fabric)
 
     def explain(self, definition: Resource, there: Resource, proven: bool) -> str:
-        """Return why an existing object may belong to another intent than a rendered one; empty if it does not.
+        """Return why an existing object may belong to another intent; empty if nothing indicates this.
 
-        :param proven: whether the fabric is proven to be of this intent
+        :param definition: the rendered object of the same kind and name
+        :param there: the existing object
+        :param proven: whether the fabric of the object is proven to be of this intent
         """
         why = explain_other_intent(definition, there, proven, self.scope)
         if why or definition["kind"] not in HOST_KINDS or definition.get("spec") == there.get("spec"):
@@ -65,15 +75,20 @@ class Owners:
         return self._explain_unrecorded(there)
 
     def is_proven(self, fabric: str) -> bool:
-        """Return whether a fabric belongs to this intent. For a fabric without objects that select nodes, the objects
-        of other fabrics count.
+        """Return whether a fabric is proven to be of this intent: an existing object of it that selects nodes was
+        accepted, and none was refused as that of another intent. For a fabric without objects that select nodes, the
+        objects of all other fabrics count.
+
+        :param fabric: name of the fabric
         """
         if fabric in self._selecting:
             return fabric in self._accepted and fabric not in self._refused
         return bool(self._accepted) and not self._refused
 
     def refuse(self, outcome: Outcome) -> Outcome:
-        """Return the planned outcome of an object, refused if an object of its fabric may belong to another intent."""
+        """Return the planned outcome of an object. It becomes a refusal if it would change the object while another
+        object of its fabric was refused as that of another intent.
+        """
         applied = outcome.applied
         other = self._refused.get(applied.fabric) if applied.fabric else None
         if other is None or not outcome.changed:

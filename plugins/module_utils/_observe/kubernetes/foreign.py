@@ -57,13 +57,14 @@ def objects_of_others(
     """Return the reasons why a namespace that the collection created must not be deleted. Return None if it may be
     deleted. All objects of the namespace are listed, of each kind in the discovery of the API server.
 
-    Wait for objects that are being deleted. If some of them remain at the limit, the namespace must not be deleted. The
-    user needs the right to list all resources in the namespace, because a resource that cannot be listed prevents the
-    deletion. Objects that are created after this check are not found.
+    Objects that are being deleted are awaited. If some of them remain at the limit, the namespace must not be deleted.
+    The user needs the right to list all resources in the namespace, because a resource that cannot be listed prevents
+    the deletion. Objects that are created after this check are not found.
 
     :param limit: limit in seconds of the wait for objects that are being deleted
-    :param clock: returns monotonic seconds
-    :param scope: objects of the intent, so that those of other intents count; None: they do not count
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param scope: objects of the intent; an object of another intent also prevents the deletion. None: objects of all
+        intents count as the collection's own
     :param pause: function that sleeps for a number of seconds
     :raises ApiError: the API server cannot be reached
     """
@@ -84,7 +85,7 @@ def objects_of_others(
 
 
 def list_everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
-    """Yield the kind and metadata of each object in a namespace. The kinds come from the discovery of the API server.
+    """Yield the kind and metadata of each object in a namespace, for each kind in the discovery of the API server.
 
     :param unread: list to which resources that could not be listed are added, each with the reason
     :raises ApiError: the server cannot be reached
@@ -95,7 +96,8 @@ def list_everything(cluster: Cluster, namespace: str, unread: list[str]) -> typi
 
 
 def _list_api_resources(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
-    """Return each resource that can be listed once, in the version that the server prefers.
+    """Return all listable resources of the API server. A resource that several versions of its group serve is returned
+    once, in the version that the server prefers.
 
     :param unread: list to which API versions whose resources are unknown are added, each with the reason
     """
@@ -134,12 +136,12 @@ def _list_resource_objects(
 
 
 def _note_unread_resource(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
-    """Add a resource that could not be listed to ``unread``, with the reason.
+    """Append a resource that could not be listed to ``unread``, as text with the reason.
 
     :param error: reason why the resource could not be listed
     :param what: name of the resource or API version
     :param unread: list to which the name and the reason are appended
-    :raises ApiError: the API server cannot be reached
+    :raises ApiError: the error is that the API server cannot be reached
     """
     if isinstance(error, ApiError) and error.status == 0:
         raise error

@@ -18,8 +18,8 @@ _MOST = 100
 
 
 def read_cluster_uid(cluster: Cluster) -> str:
-    """Return the ``uid`` of the namespace kube-system, which no other cluster has. Return an empty text if it cannot be
-    read, such as without the right to do so.
+    """Return the ``uid`` of the namespace kube-system, which identifies a cluster. Return an empty text if the
+    namespace cannot be read, for example without the right to read it.
 
     :param cluster: client of the API server
     """

@@ -24,8 +24,8 @@ _NAMED, _SAID = 5, 300
 
 
 class JobReader:
-    """A reader of Kubernetes objects that parses them and collects errors. It is not an error if an object does not
-    exist, or if the API server does not know a kind.
+    """A reader of Kubernetes objects that parses them and collects errors. A missing object, and a kind that the API
+    server does not know, are not errors.
 
     Any client that can create an object can create a malformed one. Such an object is reported as an error with its
     name, and the remaining objects are read.
@@ -57,11 +57,13 @@ class JobReader:
         selector: str = "",
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
     ) -> typing.Iterator[typing.Any]:
-        """Yield all objects of a kind, parsed. A refusal of the server is stored as an error.
+        """Yield all objects of a kind, parsed. A malformed object is left out. It is stored as an error, and so is a
+        refusal of the server.
 
-        :param parser: function that parses an object
+        :param parser: function that gets an object and returns its parsed form
+        :param namespace: namespace of the objects; empty for all namespaces
         :param selector: label selector in the notation of kubectl; empty for all objects
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept; None accepts all
+        :param only: function that gets an object and returns whether to keep it, by its metadata; None keeps all
         :raises ApiError: the server cannot be reached
         """
         try:
@@ -82,10 +84,12 @@ class JobReader:
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
     ) -> typing.Optional[tuple[typing.Any, ...]]:
         """Return all objects of a kind, parsed. Return None if the API server does not know the kind or refuses the
-        list. This is not stored as an error, because only a few jobs need objects of such a kind.
+        list. This is not stored as an error, because only a few jobs need objects of such a kind. A malformed object is
+        left out and stored as an error.
 
-        :param parser: function that parses an object
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept; None accepts all
+        :param parser: function that gets an object and returns its parsed form
+        :param namespace: namespace of the objects; empty for all namespaces
+        :param only: function that gets an object and returns whether to keep it, by its metadata; None keeps all
         :raises ApiError: the API server cannot be reached
         """
         try:
@@ -105,7 +109,7 @@ class JobReader:
     ) -> typing.Iterator[typing.Any]:
         """Yield each object, parsed. Malformed objects are left out and stored as errors.
 
-        :param parser: function that parses an object
+        :param parser: function that gets an object and returns its parsed form
         :param found: objects as the API server returned them
         :raises ApiError: error of the iterator ``found``
         """
@@ -121,9 +125,11 @@ class JobReader:
             yield parsed
 
     def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
-        """Return one object, parsed. Return None if it does not exist or could not be read.
+        """Return one object, parsed. Return None if it does not exist or could not be read. Only the second is stored
+        as an error.
 
-        :param parser: function that parses the object
+        :param namespace: namespace of the object; empty for a cluster-scoped object
+        :param parser: function that gets the object and returns its parsed form
         :raises ApiError: the server cannot be reached
         """
         try:
@@ -133,8 +139,8 @@ class JobReader:
         return None
 
     def controllers(self) -> tuple[Controller, ...]:
-        """Return the supported operators that run as Deployments and whose ServiceAccount has cluster-wide rights,
-        which no tenant can give it.
+        """Return the supported operators that run as Deployments and whose ServiceAccount has cluster-wide rights. No
+        tenant can give it such rights, so a Deployment that only looks like an operator is left out.
 
         :raises ApiError: the server cannot be reached
         """

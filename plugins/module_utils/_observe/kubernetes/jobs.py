@@ -41,8 +41,9 @@ _MOST_OF_PODS = 100_000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Resource, ...]:
-    """Return a job, and the runtime that it refers to if it is a TrainJob and the runtime exists.
+    """Return a job, and the training runtime that it refers to if it is a TrainJob and the runtime exists.
 
+    :param kind: kind of the job, such as ``PyTorchJob``
     :raises ApiError: the job does not exist, or the server refuses
     :raises ResourceError: a TrainJob names no runtime
     """
@@ -51,10 +52,12 @@ def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Re
 
 
 def read_runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
-    """Return the runtimes that TrainJobs refer to. A missing runtime is left out, and is reported by a later check of
-    the job.
+    """Return the training runtimes that TrainJobs refer to, in the order of the jobs. Jobs of other kinds are ignored.
+    A missing runtime is left out, and is reported by a later check of the job.
 
+    :param jobs: jobs of any kind, as Kubernetes objects
     :raises ApiError: the server refuses
+    :raises ResourceError: a TrainJob names no runtime
     """
     found = []
     for job in jobs:
@@ -129,9 +132,9 @@ def observe(
 def _read_pods(
     reader: JobReader, running: typing.Sequence[tuple[str, str]]
 ) -> tuple[tuple[PodDevices, ...], tuple[ClaimingPod, ...]]:
-    """Return the RDMA devices and interfaces of the pods of running jobs, and those pods that have claims from
-    templates. ``_MOST_OF_PODS`` limits the sum of pods, interfaces, devices and claims. The number of pods beyond the
-    limit is reported as an error.
+    """Return the RDMA devices and interfaces of the pods of running jobs, and those pods whose claims come from
+    templates. ``_MOST_OF_PODS`` limits the sum of pods, interfaces, devices and claims. Pods beyond the limit are left
+    out, and their number is reported as an error.
 
     :param running: namespace and name of each job
     :raises ApiError: the API server cannot be reached
@@ -185,7 +188,7 @@ def _read_compute_domains(
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     """Return the software in the cluster that jobs need: operators, queues and storage. Errors are stored in ``errors``
-    of the result. A kind that the API server does not know counts as one without objects.
+    of the result. A kind that the API server does not know counts as a kind without objects.
 
     :param namespaces: namespaces of the jobs
     :raises ApiError: the API server cannot be reached
@@ -218,11 +221,11 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
 
 
 class _Named:
-    """A filter that accepts only the objects to which jobs refer. Of a rejected object it records no more than the name
-    and the resource.
+    """A filter that returns whether jobs refer to an object. Of a rejected object it records only the name and the
+    resource. A malformed object is accepted, so that its parser reports the error.
 
     :ivar offered: resources that jobs request and that a rejected NetworkAttachmentDefinition provides
-    :ivar others: names of rejected objects, at most ``_OTHERS``
+    :ivar others: names (namespace/name) of rejected objects, at most ``_OTHERS``
     """
 
     def __init__(self, names: typing.AbstractSet[str], resources: typing.AbstractSet[str] = frozenset()) -> None:
@@ -248,7 +251,7 @@ class _Named:
 def _join_lists(
     lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]],
 ) -> typing.Optional[tuple[typing.Any, ...]]:
-    """Return the concatenation of the lists. Return None if one of them is None."""
+    """Return one tuple with the items of all tuples, in order. Return None if one of the tuples is None."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
@@ -258,8 +261,8 @@ def _read_labels(namespace: Resource) -> dict[str, str]:
 
 
 def _read_kueue(config_map: Resource) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the kinds of jobs that Kueue manages, the prefixes of resources that it does not count, and the resources
-    that it replaces, from a ConfigMap with the configuration of Kueue.
+    """Return three values from a ConfigMap with the configuration of Kueue: the kinds of jobs that Kueue manages, the
+    prefixes of resources that it does not count, and the resources that it replaces.
     """
     data = read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
     return (stack.parse_frameworks(data), *stack.parse_uncounted(data))
@@ -268,9 +271,12 @@ def _read_kueue(config_map: Resource) -> tuple[tuple[str, ...], tuple[str, ...],
 def _collect_of_job(
     names: typing.Container[str], pod: Resource
 ) -> typing.Optional[tuple[typing.Optional[PodDevices], typing.Optional[ClaimingPod]]]:
-    """Return the RDMA devices and interfaces of a pod on secondary networks, and its claims from templates. Return None
-    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself. A pod
-    belongs to a job by the label of its operator, or by its controller, as those of a StatefulSet.
+    """Return two values for a pod: its RDMA devices and interfaces on secondary networks (None without a secondary
+    network), and its claims from templates (None without such claims). Return None for the pod if both are None, if it
+    does not run, or if it is not of a named job.
+
+    A pod is of a job if the label of an operator or its controller, as for a StatefulSet, names the job, or if it has
+    the name of the job itself.
 
     :param names: names of jobs in the namespace of the pod
     """

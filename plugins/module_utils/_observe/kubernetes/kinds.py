@@ -111,9 +111,10 @@ KINDS: dict[str, tuple[str, str, bool]] = {
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
-    """Return the API path of an object, or of a list of objects if there is no name. Without a namespace the list
-    covers all namespaces.
+    """Return the API path of an object, or of a list of objects.
 
+    :param namespace: namespace of the object; empty for a cluster-scoped object, or for a list over all namespaces
+    :param name: name of the object; empty for a list
     :raises OperandError: a name contains characters that would change the path
     """
     namespace, name = part_of_path(namespace), part_of_path(name)
@@ -123,19 +124,19 @@ def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
 
 
 def group_of(kind: str) -> str:
-    """Return the API group of a kind. It is empty for the core group, /api/v1."""
+    """Return the API group of a kind in ``KINDS``. It is empty for the core group, /api/v1."""
     base = KINDS[kind][0]
     return base.split("/")[2] if base.startswith("/apis/") else ""
 
 
 def version_of(kind: str) -> str:
-    """Return the apiVersion of the objects of a kind, such as k8s.cni.cncf.io/v1."""
+    """Return the apiVersion of the objects of a kind in ``KINDS``, such as k8s.cni.cncf.io/v1."""
     return KINDS[kind][0].partition("/")[2].partition("/")[2]
 
 
 def kind_of(definition: Resource) -> str:
-    """Return the name by which KINDS lists the kind of an object: the kind or, if several API groups have a kind of
-    that name, the kind and the group, separated by a dot.
+    """Return the key of an object's kind in ``KINDS``: the kind or, if several API groups have a kind of that name, the
+    kind and the group, separated by a dot.
     """
     kind, group = str(definition["kind"]), str(definition.get("apiVersion", "")).partition("/")[0]
     return f"{kind}.{group}" if f"{kind}.{group}" in KINDS else kind

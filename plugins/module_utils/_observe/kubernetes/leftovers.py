@@ -27,14 +27,15 @@ def find_all_leftovers(
     scope: typing.Optional[Scope] = None,
     tunes: bool = True,
 ) -> Leftovers:
-    """Return the objects with the label that are not among those that the intent requires: of ``kinds``, and
-    MachineConfigs and KubeletConfigs. With a scope, return NicConfigurationTemplates and the Tuned too, which other
-    stages apply.
+    """Return the objects with the label of the collection that the intent no longer requires: objects of ``kinds``, and
+    MachineConfigs and KubeletConfigs. With a scope, NicConfigurationTemplates and the Tuned, which other stages apply,
+    are included. At most ``MOST_LEFT`` objects are returned, with the number of further ones. A list that the API
+    server refuses is stored in ``errors`` of the result.
 
     :param kinds: kinds that are searched besides MachineConfigs and KubeletConfigs
     :param selector: label selector of the collection
     :param wanted: objects that the intent requires
-    :param scope: objects of the intent; None: no other stage is considered
+    :param scope: objects of the intent; None: objects that other stages apply are not searched
     :param tunes: whether stage tuning of the intent applies a Tuned
     :raises ApiError: the API server cannot be reached
     """
@@ -54,9 +55,10 @@ def find_all_leftovers(
 def _find_of_stages(
     cluster: Cluster, selector: str, scope: Scope, tunes: bool
 ) -> tuple[list[AppliedObject], list[str]]:
-    """Return the NicConfigurationTemplates and the Tuned with the label that no stage of the intent applies any more,
-    each with the reason, and the kinds that could not be listed.
+    """Return two lists: the NicConfigurationTemplates and the Tuned with the label that no stage of the intent applies
+    any more, each with the reason, and the errors of kinds that could not be listed.
 
+    :param selector: label selector of the collection
     :param tunes: whether stage tuning of the intent applies a Tuned
     """
     found: list[AppliedObject] = []
@@ -76,8 +78,8 @@ def _explain_tuned(tunes: bool) -> tuple[str, str]:
 
 
 def _explain_template(item: Resource, scope: Scope) -> tuple[str, str]:
-    """Return why a NicConfigurationTemplate is not one that the intent applies now, and the code of the reason. Both
-    are empty if it may be.
+    """Return why the intent does not apply a NicConfigurationTemplate any more, and the code of the reason
+    (``BY_ADDRESS``, or empty). Both are empty if the intent may still apply it.
     """
     fabric = str((item["metadata"].get("labels") or {}).get(FABRIC_LABEL) or "")
     if fabric not in scope.fabrics:

@@ -28,7 +28,8 @@ _OWN_NAME = re.compile(r"99-.+-linerate-(memlock|kernel-arguments)")
 class LabelledConfigs:
     """The MachineConfigs and KubeletConfigs of the cluster that have the label of the collection.
 
-    :ivar unread: reads that the API server refused, so that objects may be missing
+    :ivar objects: the objects, as the API server sends them
+    :ivar unread: errors of reads that the API server refused, so that objects may be missing
     """
 
     objects: tuple[Resource, ...] = ()
@@ -36,12 +37,13 @@ class LabelledConfigs:
 
 
 def find_labelled(cluster: Cluster, known: typing.Iterable[Resource] = ()) -> LabelledConfigs:
-    """Return the MachineConfigs and KubeletConfigs with the label of the collection, without those of ``known``.
+    """Return the MachineConfigs and KubeletConfigs with the label of the collection, without those of ``known`` and
+    without those with an owner.
 
-    A cluster without the machine config operator is asked for nothing but the API group, because its API server
-    refuses a user with few rights to list a kind that it does not know.
+    On a cluster without the machine config operator, only its API group is requested, because the API server refuses a
+    user with few rights to list a kind that it does not know.
 
-    :param known: objects that are left out, because the caller knows their names
+    :param known: objects that are left out by their kind and name
     :raises ApiError: the API server cannot be reached
     """
     names = {(str(item.get("kind")), name_of(item)) for item in known}
@@ -70,10 +72,11 @@ def find_labelled(cluster: Cluster, known: typing.Iterable[Resource] = ()) -> La
 
 
 def _find_rendered_own(cluster: Cluster, known: typing.Container[str], unread: list[str]) -> tuple[Resource, ...]:
-    """Return the MachineConfigs with the label of the collection that a MachineConfigPool uses, by the names that the
-    collection gives. A MachineConfig that no pool uses has no effect on a node.
+    """Return the MachineConfigs with the label of the collection that a MachineConfigPool uses. They are found by the
+    form of the names that the collection gives. A MachineConfig that no pool uses has no effect on a node, and is left
+    out.
 
-    :param known: names that are not asked for
+    :param known: names of MachineConfigs that are left out
     :param unread: list to which refused reads are added
     :raises ApiError: the API server cannot be reached
     """
@@ -102,7 +105,8 @@ def _note_unread(error: ApiError, unread: list[str]) -> None:
 
 
 def find_object(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
-    """Return the object in the cluster that has the kind and name of ``wanted``. Return None if it does not exist.
+    """Return the object in the cluster that has the kind and name of ``wanted``, which must be cluster-scoped. Return
+    None if it does not exist.
 
     :raises ApiError: the API server refuses, or cannot be reached
     """
@@ -115,8 +119,8 @@ def find_object(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]
 
 
 def read_host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
-    """Return a MachineConfig or KubeletConfig that the collection renders, compared with the object of the same name in
-    the cluster.
+    """Return the comparison of a rendered MachineConfig or KubeletConfig with the object of the same name in the
+    cluster, which may not exist.
 
     :param wanted: the rendered object
     :raises ApiError: the API server refuses, or cannot be reached
@@ -143,8 +147,9 @@ def select_others(items: typing.Iterable[Resource], wanted: typing.Iterable[Reso
 
 
 def read_kubelet_status(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
-    """Return the state of the KubeletConfigs among the given objects. If there are none, the API server is not
-    contacted. A refusal is stored in ``error``.
+    """Return the state of those of the given objects that are KubeletConfigs, of all other KubeletConfigs, and of the
+    MachineConfigPools. If no given object is a KubeletConfig, the result is empty, and the API server is not contacted.
+    A refusal is stored in ``error``.
 
     :param configs: objects that the intent requires, of any kind
     :raises ApiError: the server cannot be reached

@@ -54,8 +54,8 @@ def has_our_label(resource: Resource) -> bool:
 
 
 def read_existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
-    """Return the existing object of that kind and name. Return None if it does not exist, or if the server does not
-    know the kind.
+    """Return the existing object with the kind, namespace and name of ``definition``. Return None if it does not exist,
+    or if the server does not know the kind.
 
     :raises ApiError: the server refuses, or cannot be reached
     """
@@ -81,7 +81,10 @@ def strip_volatile(resource: Resource) -> Resource:
 
 
 def identify_object(fabric: str, definition: Resource) -> AppliedObject:
-    """Return the identity of an object: its kind, name, namespace and fabric. No action on it is set yet."""
+    """Return the identity of an object: its kind, name, namespace and fabric. No action on it is set yet.
+
+    :param fabric: name of the fabric of the object; empty for a shared object
+    """
     metadata = definition["metadata"]
     return AppliedObject(definition["kind"], metadata["name"], metadata.get("namespace", ""), fabric)
 
@@ -90,7 +93,7 @@ def describe_refusal(applied: AppliedObject, error: ApiError) -> AppliedObject:
     """Return the identity of an object with the action ``refused``, and the reason and message of the API server's
     error.
 
-    :raises ApiError: the API server cannot be reached, so it has not refused anything
+    :raises ApiError: the error is that the API server cannot be reached, so it has not refused anything
     """
     if error.status == 0:
         raise error

@@ -52,9 +52,11 @@ def _make_lasting_error(error: ApiError, seconds: float) -> ApiError:
 class PatientCluster(Cluster):
     """A client for one API server that waits and sends a request again while the API server is temporarily unavailable.
 
+    :param cluster: client whose requests are repeated
     :param seconds: limit in seconds for one request with all its attempts
-    :param pause: function that sleeps for a number of seconds. An exception from it ends the wait
-    :param say: function that gets a message when a wait begins and when it ends
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds. An exception that it raises ends the wait
+    :param say: function that gets a message as text when a wait begins and when it ends
     """
 
     def __init__(

@@ -20,15 +20,17 @@ _POOL, _POLICY = "SriovNetworkPoolConfig", "SriovNetworkNodePolicy"
 
 
 class PlannedPools:
-    """The SriovNetworkPoolConfigs of a run that are not as rendered."""
+    """The SriovNetworkPoolConfigs of a run whose limits in the cluster are not as rendered."""
 
     def __init__(self) -> None:
         self._differing: dict[tuple[str, str], AppliedObject] = {}
 
     def add(self, definition: Resource, outcome: Outcome) -> None:
-        """Add the outcome of an object, which replaces an earlier outcome of it.
+        """Record whether a SriovNetworkPoolConfig is as rendered. An object of another kind is ignored. A later outcome
+        of an object replaces an earlier one.
 
         :param definition: the rendered object
+        :param outcome: planned or real outcome of the object
         """
         applied = outcome.applied
         if applied.kind != _POOL:
@@ -40,8 +42,8 @@ class PlannedPools:
             self._differing[key] = applied
 
     def refuse(self, outcome: Outcome) -> Outcome:
-        """Return the planned outcome of an object, refused if it would change a SriovNetworkNodePolicy while a pool is
-        not as rendered.
+        """Return the planned outcome of an object. It becomes a refusal if it would change a SriovNetworkNodePolicy
+        while a SriovNetworkPoolConfig is not as rendered.
         """
         applied = outcome.applied
         if applied.kind != _POLICY or not outcome.changed or not self._differing:
@@ -63,7 +65,7 @@ class PlannedPools:
 
 
 def _read_limits(pool: Resource) -> typing.Optional[NodePool]:
-    """Return the nodes and limits of a SriovNetworkPoolConfig; None if it is not valid."""
+    """Return the nodes and limits of a SriovNetworkPoolConfig; None if the object is malformed."""
     try:
         return node_pool(pool)
     except ResourceError:

@@ -37,15 +37,16 @@ def explain_refusal(
     scope: typing.Optional[Scope],
     difference: str = "",
 ) -> str:
-    """Return the refusal of an object that differs from the rendered one and may belong to another intent. An object
-    with the name of another intent is left to its owner, without a command that would take it over.
+    """Return the message about the refusal of an object that differs from the rendered one and may belong to another
+    intent, with what the user can do. If the object has the name of another intent, no command to take it over is
+    given.
 
     :param applied: identity of the object
     :param definition: the rendered object
     :param there: the existing object
-    :param why: why it may belong to another intent
-    :param scope: objects of the intent, if they are known
-    :param difference: fields in which it differs; empty if they are not known
+    :param why: why the object may belong to another intent
+    :param scope: objects of the intent; None if they are not known
+    :param difference: fields in which the objects differ, as text; empty if they are not known
     """
     differs = f"differs from the rendered object{f' in {difference}' if difference else ''}"
     mine = str(definition["metadata"]["labels"][INTENT_LABEL])
@@ -89,10 +90,12 @@ def explain_refusal(
 
 
 def _explain_shared(command: str, definition: Resource, there: Resource, scope: Scope) -> str:
-    """Return how the user goes on with a MachineConfig or KubeletConfig that another intent may need with its present
-    content.
+    """Return what the user can do about a MachineConfig or KubeletConfig that another intent may need with its present
+    content, as text with a command.
 
-    :param command: command that labels the object
+    :param command: beginning of the kubectl command that labels the object
+    :param definition: the rendered object
+    :param there: the existing object
     """
     same = "Intents with one rdma_cluster.host.machine_role share it: set the same rdma_cluster.host in each of them"
     users = scope.find_other_users(str(definition["kind"]), there)

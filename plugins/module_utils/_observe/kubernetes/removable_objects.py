@@ -32,7 +32,7 @@ class Removal:
     :ivar namespaces: namespaces in which objects are searched; empty means all, and needs the right to list the kinds
         in all of them
     :ivar scope: objects of the intent; objects that do not belong to it are kept. None: the selector alone decides
-    :ivar limit: limit in seconds of the wait until the objects of one kind are gone
+    :ivar limit: longest wait in seconds until the objects of one kind are gone
     """
 
     kinds: tuple[str, ...]
@@ -46,9 +46,10 @@ class Removal:
 def list_each_kind(
     cluster: Cluster, kinds: typing.Iterable[str], selector: str, errors: list[str]
 ) -> typing.Iterator[tuple[str, tuple[Resource, ...]]]:
-    """Yield each kind with its objects that have the labels. A kind that the API server refuses to list is left out,
-    and the error is added to ``errors``.
+    """Yield each kind with those of its objects that the selector selects. A kind that the API server refuses to list
+    is left out, and the error is added to ``errors``. A kind that the server does not know has no objects.
 
+    :param kinds: kinds to list
     :param selector: label selector of the objects
     :param errors: list to which the errors are added
     :raises ApiError: the API server cannot be reached
@@ -65,7 +66,9 @@ def list_each_kind(
 
 
 def list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
-    """Return the objects of a kind that a removal selects. A kind that the API server does not know has none.
+    """Return the objects of a kind that a removal selects by its selector and namespaces. Of a joint kind
+    (NicClusterPolicy), return the objects that have the label of the collection or fields that it applied. A kind that
+    the API server does not know has no objects.
 
     :raises ApiError: the API server refuses the list, or cannot be reached
     """
@@ -90,10 +93,11 @@ def list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resourc
 
 
 def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind with a label. If the objects are too large, which tenants can cause, return only the
-    metadata that a deletion needs. Mirror pods are left out, because their kubelets recreate them.
+    """Return the objects of a kind that a label selector selects. If the list is too large, which tenants can cause,
+    return only the metadata that a deletion needs. Mirror pods are left out, because their kubelets recreate them.
 
-    :param selector: label selector in the notation of kubectl
+    :param namespace: namespace of the objects; empty for all namespaces
+    :param selector: label selector in the notation of kubectl; empty for all objects
     :raises ApiError: the server refuses the list
     """
     try:
@@ -106,7 +110,7 @@ def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -
 
 
 def _keep_essential(kind: str, item: Resource) -> Resource:
-    """Return an object with only the metadata that its deletion needs."""
+    """Return an object with only the metadata that its deletion needs. Long lists and texts in it are cut."""
     metadata = item.get("metadata") or {}
     # only admins make objects of joint kinds, and their managed fields name the managers
     names = (*_ESSENTIAL, "managedFields") if kind in JOINT_KINDS else _ESSENTIAL
@@ -126,8 +130,8 @@ def _keep_essential(kind: str, item: Resource) -> Resource:
 
 
 def find_managers(item: Resource) -> dict[str, bool]:
-    """Return the field managers that wrote fields of the spec of an object, and for each whether it used server-side
-    apply. Managers that wrote only the status are left out.
+    """Return whether each field manager that wrote fields of the spec of an object used server-side apply, by name of
+    the manager. Managers that wrote only the status are left out.
     """
     entries = [
         entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})

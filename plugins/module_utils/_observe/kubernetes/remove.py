@@ -53,12 +53,13 @@ _Left = typing.TypeVar("_Left")
 
 
 class Waits:
-    """The waits of one removal for deleted objects to disappear. All waits share one time budget, because a tenant can
-    create any number of objects with a finalizer that is never removed.
+    """The waits of one removal for deleted objects to disappear. All waits together may take twice the limit of one
+    wait, because a tenant can create any number of objects with a finalizer that is never removed.
 
     :param limit: limit of one wait in seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
-    :param least: seconds that each wait may take even after the budget is used up
+    :param least: seconds that each wait may take even after the time of all waits is used up; at most ``limit``
     """
 
     def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None], least: float = 0.0) -> None:
@@ -97,6 +98,9 @@ def remove_all(
     A namespace with foreign objects remains, and its refusal lists them. Check mode does not search for them, because a
     real run would delete many of the present objects before.
 
+    :param removal: the selection of the objects
+    :param check_mode: whether to only let the API server check the deletions
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
     :raises ApiError: the server cannot be reached, or refuses a list
     """
@@ -131,8 +135,8 @@ def remove_all(
 
 
 def fold_outcomes(outcomes: typing.Sequence[Outcome]) -> list[Outcome]:
-    """Return the first ``MOST_OF_KIND`` outcomes, and for each action of all further ones a single outcome, with their
-    number and the reason of the first of them.
+    """Return the first ``MOST_OF_KIND`` outcomes. For each action (such as ``deleted``) of the further outcomes, append
+    a single outcome with their number and the reason of the first of them.
 
     :param outcomes: outcomes of the objects of one kind
     """
@@ -172,8 +176,9 @@ def _find_kept(
     All waits for objects that are being deleted in these namespaces share one deadline, so that many namespaces of a
     tenant delay the removal no longer than one.
 
-    :param removal: its limit is the time until that deadline in seconds
-    :param clock: returns monotonic seconds
+    :param namespaces: namespaces that the removal selects
+    :param removal: the selection of the objects. Its limit is the time until the deadline in seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
     """
     limit = removal.limit
@@ -204,11 +209,11 @@ def _find_kept(
 
 
 def is_of_another(item: Resource, wanted: typing.Iterable[Resource], scope: typing.Optional[Scope] = None) -> bool:
-    """Return whether an object has the name of another intent than the rendered objects, or whether another intent has
-    recorded that it needs the object.
+    """Return whether an object has the name of an intent other than that of the rendered objects, or whether another
+    intent has recorded that it needs the object. An object without the name of an intent does not count.
 
     :param wanted: objects that the intent requires; empty if all of them are held back
-    :param scope: objects of the intent, if they are known
+    :param scope: objects of the intent, whose name counts as well; None if they are not known
     """
     names = {(one["metadata"].get("labels") or {}).get(INTENT_LABEL) for one in wanted} - {None}
     names |= {scope.intent} if scope is not None else set()
@@ -219,7 +224,9 @@ def is_of_another(item: Resource, wanted: typing.Iterable[Resource], scope: typi
 
 
 def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
-    """Return the namespaces that jobs or networks of other intents use, each with the reason."""
+    """Return the namespaces that jobs or networks of other intents use, each with the reason. Return an empty dict if
+    the removal has no scope.
+    """
     used: dict[str, str] = {}
     scope = removal.scope
     for kind in _USERS if scope is not None else ():
@@ -240,11 +247,16 @@ def find_leftovers(
     wanted: typing.Iterable[Resource],
     scope: typing.Optional[Scope] = None,
 ) -> Leftovers:
-    """Return the objects that have the label but are no longer among the objects that the intent requires. An object
-    with an owner is left out, because it is deleted with its owner, and so are objects with the name of another intent.
+    """Return the objects that have the label of the collection but are no longer among those that the intent requires.
+    An object with an owner is left out, because it is deleted with its owner, and so are objects with the name of
+    another intent. At most ``MOST_LEFT`` objects are returned, and ``MOST_LEFT_ALIKE`` of a kind in a namespace;
+    further ones are counted in ``more``. A list that the API server refuses is stored in ``errors`` of the result.
 
+    :param kinds: kinds that are searched
+    :param selector: label selector of the collection
     :param wanted: objects that the intent requires
-    :param scope: objects of the intent, if they are known; its name counts even if all objects are held back
+    :param scope: objects of the intent; None if they are not known. The name of the intent in it counts even if
+        ``wanted`` is empty
     :raises ApiError: the API server cannot be reached
     """
     wanted = tuple(wanted)
@@ -280,9 +292,10 @@ def _identify_labelled(item: Resource) -> AppliedObject:
 
 
 def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
-    """Delete an object. If it is of a joint kind and other managers own fields of it, remove only the fields of the
-    collection. If the API server refuses this, return an outcome with the reason.
+    """Delete an object. If it is of a joint kind (NicClusterPolicy) and other managers own fields of it, remove only
+    the fields of the collection. If the API server refuses this, return an outcome with the reason.
 
+    :param check_mode: whether to only let the API server check the change
     :raises ApiError: the API server cannot be reached
     """
     applied = _identify_labelled(item)
@@ -318,7 +331,7 @@ def _build_empty(item: Resource) -> Resource:
 
 
 def _identify_deleted(item: Resource) -> tuple[str, str, str]:
-    """Return the namespace, the name and the uid of an object."""
+    """Return the namespace, the name and the uid of an object. A missing namespace or uid is an empty text."""
     metadata = item["metadata"]
     return metadata.get("namespace", ""), metadata["name"], str(metadata.get("uid", ""))
 
@@ -330,6 +343,7 @@ def _find_left(
     of the same name with another uid is left out: a controller created it after the deletion, as that of a StatefulSet
     does with its pods.
 
+    :param removal: the selection of the objects
     :param asked: namespace, name and uid of each object whose deletion was requested
     """
     found = list_objects(cluster, kind, removal)

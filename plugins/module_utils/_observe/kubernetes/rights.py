@@ -17,6 +17,7 @@ from .kinds import KINDS, Resource, group_of
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
     """Ask the API server for each of the given rights, and return those that the user does not have.
 
+    :param rights: rights that the run needs
     :raises ApiError: the API server refuses or does not answer, or its answer is incomplete
     """
     return RightsFacts(
@@ -26,7 +27,7 @@ def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
 
 
 def text_of(right: Right) -> str:
-    """Return a right in the syntax of kubectl auth can-i."""
+    """Return a right in the syntax of kubectl auth can-i, such as ``create pods/exec in default``."""
     group, resource = _resolve_resource(right)
     parts = (
         f".{group}" if group else "",

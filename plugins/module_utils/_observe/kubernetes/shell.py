@@ -24,7 +24,13 @@ class Shell:
     """
 
     def __init__(self, channels: Channels, clock: Clock, token: str = "") -> None:
-        """:param token: unguessable letters and digits in the end mark of each command; empty for a random token"""
+        """Create the shell on an open connection. The shell must already have been started in the container.
+
+        :param channels: channels of the exec in which the shell runs
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param token: unguessable letters and digits for the end mark of each command, so that the output of the command
+            cannot contain the mark; empty for a random token
+        """
         self._channels = channels
         self._clock = clock
         self._stream = Stream(token or secrets.token_hex(16))
@@ -49,6 +55,7 @@ class Shell:
     def start(self, command: typing.Sequence[str]) -> None:
         """Start a command. The shell ends the previous command if it is still running.
 
+        :param command: words of the command, without quoting
         :raises OperandError: a word contains a control character. The protocol has one command on each line, and
             quoting cannot keep a newline out of the line
         """
@@ -70,6 +77,7 @@ class Shell:
         """Wait until the current command has printed ``text``, has ended, or the time limit is over. Return whether it
         printed the text.
 
+        :param text: text that the output of the command contains
         :param seconds: time limit in seconds
         """
         end = self._clock() + seconds
@@ -82,10 +90,12 @@ class Shell:
 
     def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
         """Wait for the end of the current command, and return its result. If it still runs after ``seconds``, close the
-        connection and return a result with ``timed_out``.
+        connection and return a result with ``timed_out``. If ``lost`` returns a reason, close the connection and return
+        a result with this reason as its error.
 
         :param seconds: time limit in seconds
-        :param lost: function that returns the reason to stop waiting early, or an empty string to continue
+        :param lost: function that is called about once a second and returns the reason to stop waiting early, or an
+            empty text to continue
         """
         end = self._clock() + seconds
         while self.running and self._clock() < end and not lost():

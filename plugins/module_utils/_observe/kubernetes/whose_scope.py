@@ -29,8 +29,8 @@ _NAMED = 5
 
 
 def learn_scope(cluster: Cluster, scope: Scope) -> Scope:
-    """Return the scope of an intent with what the cluster shows about its owner: whether another intent may have the
-    same name, and the fabrics whose policies are not of this intent.
+    """Return the scope of an intent, completed with what the cluster shows: whether another intent may have the same
+    name, and the fabrics whose policies are of this intent or of another.
 
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
@@ -49,8 +49,9 @@ def learn_scope(cluster: Cluster, scope: Scope) -> Scope:
 
 
 def _find_other_nodes(cluster: Cluster, scope: Scope) -> frozenset[str]:
-    """Return the annotations on networks and pools with the name of the intent that select nodes which this intent does
-    not select. Each is a proof for its own object alone, so a copy of an object makes no other one doubtful.
+    """Return the annotations of networks and pools which name node labels that also select nodes outside this intent.
+    Only objects with the name of this intent count. Such an annotation only shows that its own object may be another
+    intent's, so a copied object does not put the others in doubt.
     """
     found = {
         find_made_for(item)
@@ -65,7 +66,8 @@ def _find_other_nodes(cluster: Cluster, scope: Scope) -> frozenset[str]:
 
 class _Places:
     """The namespaces in which intents have their objects that select nodes. The operators of these objects read no
-    other namespace, and a user with rights in another one can create such objects there, with any label.
+    other namespace. A user with rights in another namespace can create such objects there with any label, so those do
+    not count.
     """
 
     def __init__(self, cluster: Cluster, scope: Scope) -> None:
@@ -73,8 +75,8 @@ class _Places:
         self._known: dict[str, frozenset[str]] = {"Tuned": frozenset((TUNING,))}
 
     def has(self, kind: str, item: Resource) -> bool:
-        """Return whether an object is in a namespace in which an intent has objects of its kind. If the namespace is
-        not known, each one counts.
+        """Return whether an object is in a namespace in which intents have objects of its kind. Return True for any
+        object if this namespace is not known.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -97,9 +99,11 @@ class _Places:
 
 
 def _find_doubt(cluster: Cluster, scope: Scope, places: _Places) -> str:
-    """Return why another intent may have the name of this one: an object with the name selects nodes that this intent
-    does not select, or an object of a fabric that this intent does not have selects fewer nodes. Return an empty text
-    if there is no such object.
+    """Return why another intent may have the name of this intent, as text that begins with ``a name that another intent
+    may have``. The reason is an object with this name that selects nodes outside this intent, or an object of a fabric
+    that this intent does not have and that selects fewer nodes. Return an empty text if there is no such object.
+
+    :param places: namespaces in which intents have such objects; objects elsewhere are ignored
     """
     others = [
         (kind, item, find_selector(kind, item) if "spec" in item else {})

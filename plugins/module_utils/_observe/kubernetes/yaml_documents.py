@@ -50,7 +50,8 @@ _SPLIT = "Reduce the repetition, or split the objects into several files"
 def read_yaml(text: str) -> typing.Any:
     """Return the data of a YAML text from a ConfigMap, which may belong to a tenant.
 
-    :raises RdmaError: the text is not valid YAML, is longer than ``MOST_YAML`` characters, or has too many values
+    :raises RdmaError: the text is not valid YAML, is longer than ``MOST_YAML`` characters, contains an alias or a tag
+        that changes a type, or is nested too deeply
     """
     if len(text) > MOST_YAML:
         raise RdmaError(f"YAML of {len(text)} characters; expected at most {MOST_YAML}")
@@ -62,10 +63,11 @@ def read_yaml(text: str) -> typing.Any:
 
 
 def _limit_nodes(text: str) -> None:
-    """Verify that a text has no aliases and no tags, and limited nesting. A few aliases can make a structure that is
-    practically endless when it is traversed.
+    """Verify that a YAML text has no aliases, no tags that change a type, and limited nesting. With a few aliases, a
+    text can represent a structure whose traversal practically never ends.
 
     :raises ValueError: the text contains an alias, a tag, or too many levels
+    :raises yaml.YAMLError: the text is not valid YAML
     """
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
@@ -95,7 +97,7 @@ def has_libyaml() -> bool:
 
 @functools.cache
 def _restrict_loader(loader: typing.Any) -> typing.Any:
-    """Return a class of loaders that raises only errors of YAML and constructs only types of JSON.
+    """Return a class of YAML loaders that raises only errors of YAML and constructs only types of JSON.
 
     The loader reads each mapping key as text, as in JSON, and refuses a key that is not a scalar. The reason is hash
     collisions: the author of a text can choose numeric keys with equal hashes, and a mapping of 300,000 such keys takes
@@ -181,7 +183,7 @@ class _Unfolds(Exception):
 class _Open(typing.NamedTuple):
     """A list or mapping of a YAML text whose end has not been read yet.
 
-    :ivar anchor: anchor of the list or mapping; None if it has none
+    :ivar anchor: anchor of the list or mapping; None without an anchor
     :ivar nodes: number of values in the text before it
     :ivar characters: number of characters of scalars in the text before it
     :ivar deepest: deepest level in the text before it
@@ -207,7 +209,8 @@ class _Count:
         self._sizes: dict[str, tuple[int, int, int]] = {}
 
     def read(self, text: str, loader: typing.Any) -> None:
-        """Count the values, characters and levels that a YAML text has when its aliases are expanded.
+        """Count the values, characters and levels that a YAML text has when its aliases are expanded, and raise an
+        error at the first exceeded limit.
 
         :param loader: class of PyYAML loaders
         :raises _Unfolds: the text exceeds a limit, or has an alias without an anchor

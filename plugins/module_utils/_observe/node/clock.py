@@ -33,8 +33,8 @@ class _Timex(ctypes.Structure):
 
 
 def read_clock() -> NodeClock:
-    """Return the time, and the synchronization state of the kernel clock, which is unknown if the kernel does not
-    report it. Needs no privileges, because ``modes`` is 0.
+    """Return the time, whether the kernel clock is synchronized, and its maximum error. The last two are unknown if the
+    kernel does not report them. Needs no privileges, because ``modes`` of adjtimex(2) is 0.
     """
     state = _read_timex()
     if state is None:

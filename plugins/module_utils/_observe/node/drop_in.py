@@ -22,8 +22,8 @@ _MOST_BYTES = 65_536
 
 def state(host: str) -> str:
     """Return the type of the file at the path of containerd's drop-in: ``absent``, ``file``, ``link`` or ``directory``,
-    with the meaning that these words have in Ansible's module file, or ``other``. Of a file that names its intent,
-    return that name after ``OF_INTENT``.
+    with the meaning that these words have in Ansible's module file, or ``other``. For a file that contains the name of
+    its intent, return ``OF_INTENT`` followed by that name instead.
 
     :param host: folder with the files of the node; / on the node itself
     :raises RdmaError: the path cannot be examined, or the file cannot be read
@@ -56,10 +56,11 @@ def need_files(host: str) -> None:
 
 
 def resolve_node_path(host: str, path: str) -> str:
-    """Return the path in ``host`` that a path on the node resolves to. Links in its folders are followed, and an
-    absolute link starts at ``host``. A link in the last component is not followed.
+    """Return the path below ``host`` to which a path on the node resolves. Symbolic links to folders are followed, and
+    an absolute link starts at ``host``. A link in the last component is not followed.
 
     :param host: folder with the files of the node
+    :param path: absolute path on the node
     :raises OSError: a folder of the path does not exist or cannot be read
     :raises RdmaError: there are too many symbolic links, such as a loop
     """

@@ -18,8 +18,8 @@ _MOST_NAME = 16
 
 
 def link_modes(name: str) -> ethtool.LinkModes:
-    """Return the fastest link modes that the port of an interface supports, and that the port at the other end
-    advertises. Both are None if the driver does not report them.
+    """Return the fastest link mode that the port of an interface supports, and the fastest that the port at the other
+    end advertises. Both are None if the driver does not report them, or if the interface does not exist.
 
     :param name: name of the interface
     """

@@ -45,7 +45,8 @@ _NO_JSON = "invalid argument: -j"
 class Tool:
     """The installed program mstconfig or mlxconfig, which reads and writes firmware settings.
 
-    :ivar version: version of the program; empty if unknown
+    :ivar path: path of the program
+    :ivar version: version of the program as numbers; empty if unknown
     """
 
     path: str
@@ -53,7 +54,9 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """Return the name of the program with its version, for messages."""
+        """Return the name of the program with its version for messages, such as ``mstconfig 4.31.0``. The version is
+        left out if it is unknown.
+        """
         return " ".join([os.path.basename(self.path), *([".".join(map(str, self.version))] if self.version else [])])
 
 
@@ -76,13 +79,13 @@ def find_tool() -> Tool:
 def read_firmware(
     hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
 ) -> NodeFirmware:
-    """Read the firmware versions and settings of the physical functions of HCAs, in their order. An error is stored
-    with the function that it concerns.
+    """Read the firmware versions and settings of the physical functions of HCAs, and return them in the order of the
+    functions. An error is stored with the function that it concerns.
 
-    :param root: sysfs of the running kernel, which the programs use. No program queries a function that is missing
-        there
+    :param hcas: HCAs of the node
+    :param root: sysfs of the running kernel, which the programs use. A function that is missing in it is not queried
     :param chosen: PCI addresses of the functions to read; empty for all
-    :param every: return all settings, not only those that the collection uses
+    :param every: whether to return all settings, instead of only those that the collection uses
     """
     functions = [
         hca
@@ -104,8 +107,10 @@ def read_firmware(
 
 def query_settings(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
     """Return all settings of an HCA, and the error of the program if it could not read all of them. The error is empty
-    otherwise.
+    if the program succeeded.
 
+    :param tool: program that reads the settings
+    :param address: PCI address of the HCA
     :param seconds: limit of each program run in seconds
     :raises ParseError: the output is not a table of settings
     """
@@ -128,7 +133,7 @@ def _read_settings(
     not a table of settings, return no settings and the error of the program rather than that of the parser.
 
     :param finished: result of the program
-    :param read: function that parses the output of the program
+    :param read: function without arguments that parses the output of the program
     :raises ParseError: the program succeeded, and its output is not a table of settings
     """
     try:
@@ -178,11 +183,11 @@ def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: 
 
 
 def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
-    """Return the firmware of an HCA, with the versions that devlink reports added. If devlink is not installed or does
-    not answer, only record that in ``not_asked``: it is not an error, because sysfs has the version too.
+    """Return the firmware of an HCA, with the versions that devlink reports added. If devlink is not installed or
+    fails, only record that in ``not_asked``. It is not an error, because sysfs reports the running version too.
 
     :param made: firmware as read from sysfs
-    :param end: deadline of the whole query
+    :param end: deadline of the whole query, as time of the monotonic clock in seconds
     """
     try:
         finished = command.run(

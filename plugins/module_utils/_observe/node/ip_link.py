@@ -17,10 +17,11 @@ _LIMIT_SECONDS = 30.0
 
 
 def add_vf_settings(node: NodeHcas) -> NodeHcas:
-    """Return the HCAs of the node, with the settings of their VFs from ``ip link`` added. Settings from sysfs take
-    precedence.
+    """Return the HCAs of the node, with the settings of their VFs from ``ip link`` added. A setting that sysfs has
+    already reported is kept.
 
-    Without VFs no program is run. A failure is added to the errors, and the HCAs are returned unchanged.
+    If no physical function has VFs, no program is run. If the program fails, the HCAs are returned unchanged, with the
+    failure added to ``errors``.
     """
     owners = {
         netdev.name: hca.pci.address

@@ -20,8 +20,9 @@ _MOST_BYTES = 65_536
 
 
 def read_left_arguments(host: str) -> tuple[str, ...]:
-    """Return the kernel arguments that the collection has set, either in the drop-in file of GRUB or with another tool.
-    They remain in its record even if that tool has been removed.
+    """Return the kernel arguments that the collection has set, either in the drop-in file of GRUB or with another tool,
+    without duplicates. The record of the collection on the node names the arguments that another tool set, even if that
+    tool has been removed.
 
     :param host: folder with the files of the node; / on the node itself
     :raises RdmaError: a file cannot be read, or was not written by the collection
@@ -31,7 +32,11 @@ def read_left_arguments(host: str) -> tuple[str, ...]:
 
 
 def _read_host_file(host: str, path: str) -> typing.Optional[str]:
-    """Return the text of a file. Return None if it does not exist."""
+    """Return the text of a file. Return None if it does not exist.
+
+    :param host: folder with the files of the node
+    :param path: absolute path of the file on the node
+    """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         place = resolve_node_path(host, path)
         if os.path.lexists(place):

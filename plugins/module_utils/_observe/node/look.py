@@ -33,7 +33,7 @@ Kept = dict[str, typing.Any]
 class Look:
     """A reader of the facts of the node on which it runs. It reads the HCAs from sysfs only once.
 
-    :ivar readers: function that reads each kind of facts, by name of the kind
+    :ivar readers: function without arguments that reads each kind of facts, by name of the kind
     """
 
     def __init__(
@@ -117,10 +117,11 @@ class Look:
 
 
 def answer(asked: Kept) -> dict[str, Kept]:
-    """Return a value or an error for each requested kind of fact. An error of one kind does not affect the other kinds.
+    """Return the value or the error of each requested kind of fact, by kind: ``{"value": ...}`` or ``{"error":
+    "..."}``. An error of one kind does not affect the other kinds.
 
-    :param asked: the request: ``kinds``, and optionally sysfs roots, interfaces, the folder of the node's files and
-        kernel arguments
+    :param asked: the request: ``kinds`` (a list), and optionally ``sysfs`` (roots), ``netdevs`` (interfaces), ``host``
+        (folder with the node's files), ``kernel_arguments`` and ``beside_infiniband``
     """
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
     look = Look(

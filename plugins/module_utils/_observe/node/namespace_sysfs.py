@@ -30,7 +30,8 @@ def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
     thread. A namespace that ends before it is entered is left out.
 
     :param namespaces: paths such as ``/proc/4711/ns/net``
-    :param look: reads a namespace, given its path and its sysfs root
+    :param look: function that gets the path of a namespace and its sysfs root, and reads the namespace before it
+        returns
     :returns: errors of namespaces that could not be read; empty if all could be read
     """
     if not namespaces:
@@ -68,7 +69,13 @@ def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
 
 
 def _enter_namespace(libc: ctypes.CDLL, path: str) -> bool:
-    """Enter a network namespace and mount its sysfs. Return False if the namespace has ended."""
+    """Move this thread into a network namespace, and mount the sysfs of the namespace at /sys. Return False if the
+    namespace has ended.
+
+    :param libc: the C library
+    :param path: path of the namespace, such as ``/proc/4711/ns/net``
+    :raises OSError: the kernel refuses to enter the namespace or to mount its sysfs
+    """
     try:
         handle = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, ProcessLookupError):

@@ -44,7 +44,7 @@ class HeldByPods(typing.NamedTuple):
     """The interfaces and RDMA devices of a node that are in the network namespaces of pods.
 
     :ivar parts: interfaces and RDMA devices, by the PCI address of their function
-    :ivar errors: namespaces, interfaces and devices that could not be read or were left out
+    :ivar errors: messages about namespaces, interfaces and devices that could not be read or were left out
     """
 
     parts: dict[str, HeldParts]
@@ -59,12 +59,13 @@ def read_held_parts(
     """Return the interfaces and RDMA devices in the network namespaces of pods. Only PCI functions are included whose
     interface or RDMA device is missing in the sysfs of the node.
 
-    A namespace that ends meanwhile is left out. Without root all namespaces are left out. Functions in them remain
-    without interface and device.
+    A namespace that ends meanwhile is left out. Without root, no namespace can be entered, and the functions in them
+    are missing in the result.
 
     :param roots: sysfs roots of the node, usually only /sys
     :param proc: procfs that shows the processes of the node
-    :param enter: function that calls a reader for each network namespace
+    :param enter: function that gets paths of namespaces and a reader. It calls the reader with the path and the sysfs
+        root of each namespace, and returns the errors of those that could not be read
     """
     known = _list_other_namespaces(proc)
     idle = _idle_namespaces(proc, known)
@@ -85,7 +86,7 @@ class _Found:
     one.
 
     :param roots: sysfs roots of the node
-    :param idle: namespaces without a process
+    :param idle: paths of the namespaces without a process
     """
 
     def __init__(self, roots: typing.Sequence[str], idle: typing.Container[str] = ()) -> None:
@@ -197,8 +198,9 @@ class _Found:
                 yield name, address
 
     def _is_valid_name(self, form: Form, text: str, source: str) -> bool:
-        """Return whether a name of a pod's interface or device has the form that facts require. The kernel allows other
-        names too. A name of another form is recorded as left out, so that the facts of the node remain valid.
+        """Return whether the name of a pod's interface or device has the form that facts require. The kernel allows
+        other names too. A name of another form is recorded as left out, and the caller skips it so that the facts of
+        the node remain valid.
 
         :param form: form that the facts require
         :param text: name of the interface or device
@@ -216,8 +218,8 @@ _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
 def _list_other_namespaces(proc: str) -> dict[str, str]:
-    """Return the path of each network namespace except that of this process, by identity of the namespace. The path is
-    that of the first process in the namespace.
+    """Return the path of each network namespace except that of this process, by identity of the namespace, such as
+    ``net:[4026531840]``. The path is that of the process with the lowest ID in the namespace.
 
     :param proc: folder in which procfs is mounted
     """
@@ -232,7 +234,7 @@ def _list_other_namespaces(proc: str) -> dict[str, str]:
 
 
 def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
-    """Return the paths of network namespaces that have a name and no process.
+    """Return the paths of network namespaces to which a container engine gave a name and in which no process runs.
 
     :param proc: folder in which procfs is mounted
     :param known: identities of the namespaces that have processes
@@ -248,10 +250,11 @@ def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
 
 
 def _read_namespace_identity(path: str, own: str) -> str:
-    """Return the identity of a network namespace, such as ``net:[4026531840]``, from the link of a process or from a
-    mounted file. Return an empty string if the file is not a network namespace.
+    """Return the identity of a network namespace, such as ``net:[4026531840]``. Return an empty string if the path does
+    not lead to a network namespace.
 
-    :param own: path of this process's own network namespace, for comparison
+    :param path: link in /proc, or file at which a container engine mounted the namespace
+    :param own: path of the network namespace of this process, for comparison
     """
     text = _read_link(path)
     if _IDENTITY.fullmatch(text):

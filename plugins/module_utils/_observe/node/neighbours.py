@@ -45,15 +45,18 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Return the neighbors of the Ethernet NICs of a node, from LLDP frames and the kernel's neighbor table. The NICs
-    of a node with InfiniBand do not listen for LLDP frames, because subnet managers report the fabrics of that node.
+    """Return the neighbors of the Ethernet NICs of a node, from LLDP frames and the kernel's neighbor table. An error
+    is stored in ``errors`` of the result.
+
+    By default, the NICs of a node with InfiniBand are left out, because subnet managers report the fabrics of that
+    node.
 
     :param roots: folders in which sysfs is mounted, usually only /sys
     :param node: HCAs of the node
     :param seconds: duration of listening in seconds. A NIC that has received a frame listens on, because any device on
         its link can send the first one
     :param routes: folder with the routing tables of the kernel
-    :param beside_infiniband: whether NICs listen for LLDP frames on nodes with InfiniBand too
+    :param beside_infiniband: whether the Ethernet NICs of a node with InfiniBand are included
     """
     errors: list[str] = []
     netdevs = _find_ethernet(node, beside_infiniband)
@@ -77,8 +80,8 @@ def read_neighbours(
 
 
 def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
-    """Return the network interfaces of PFs that have RDMA and an active Ethernet link. Return an empty list for a node
-    with InfiniBand, unless ``beside_infiniband`` is set.
+    """Return the network interfaces of PFs that have an RDMA device and an active Ethernet port. Return an empty list
+    for a node with InfiniBand, unless ``beside_infiniband`` is set.
     """
     functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
     infiniband = [hca for hca in functions if any(port.link_layer == "InfiniBand" for port in hca.ports)]
@@ -98,10 +101,11 @@ def _read_neighbours() -> dict[str, tuple[str, ...]]:
 
 
 def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the first neighbors of each interface, up to MOST_ADDRESSES. An interface with more is added to the
-    errors.
+    """Return the first neighbors of each interface, up to MOST_ADDRESSES. An interface with more is reported in
+    ``errors``.
 
-    :param known: addresses of the neighbors, by interface
+    :param known: hardware addresses of the neighbors, by interface
+    :param errors: list to which messages are appended
     """
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
@@ -112,9 +116,9 @@ def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[
 
 
 class _Heard:
-    """The LLDP frames that one interface received.
+    """The LLDP frames that one interface has received.
 
-    :ivar ports: switch ports that sent them
+    :ivar ports: switch ports that sent the frames, in the order of arrival; the values are None
     :ivar frames: number of the frames
     :ivar size: bytes of the frames
     """
@@ -126,14 +130,20 @@ class _Heard:
         self.size = 0
 
     def add_error(self, error: typing.Union[Exception, str], errors: list[str]) -> None:
-        """Add an error of the interface, unless it has many already."""
+        """Append an error of the interface to ``errors``, unless the same error is in the list, or ``_MOST_ERRORS`` of
+        this interface.
+
+        :param errors: errors of all interfaces
+        """
         text = f"{self._begin}{error}"
         if text not in errors and sum(other.startswith(self._begin) for other in errors) < _MOST_ERRORS:
             errors.append(text)
 
     def discard(self, errors: list[str]) -> None:
-        """Discard the switch ports and the errors of the interface, because it receives more frames than switches send:
-        the frame of its switch may be one that was not read.
+        """Discard the switch ports and the errors of the interface, and append one error instead. Call this if the
+        interface receives more frames than switches send: the frame of its switch may be one that was not read.
+
+        :param errors: errors of all interfaces
         """
         self.ports = {}
         errors[:] = [error for error in errors if not error.startswith(self._begin)]
@@ -145,12 +155,13 @@ class _Heard:
 def _listen_for_lldp(
     names: typing.Sequence[str], seconds: float, errors: list[str]
 ) -> dict[str, tuple[SwitchPort, ...]]:
-    """Return the switch ports whose LLDP frames each interface received in a period of time, by name of the interface.
-    Several ports of one interface contradict each other, whichever sent first.
+    """Return the switch ports whose LLDP frames each interface received during a period, by name of the interface, in
+    the order of arrival. An interface on which listening failed is left out. An interface with several switch ports
+    must not be assigned to the first of them, because any device on its link can send LLDP frames.
 
     :param names: names of the interfaces that listen
     :param seconds: duration of listening in seconds
-    :param errors: list to which each interface on which listening failed is appended, with the reason
+    :param errors: list to which errors of the interfaces are appended, as text
     """
     heard: dict[str, _Heard] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:

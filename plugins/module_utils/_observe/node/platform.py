@@ -89,11 +89,13 @@ def read_boot(proc: str = "/proc") -> typing.Optional[str]:
 
 
 def _read_identity(roots: typing.Sequence[str]) -> Identity:
-    """Read the identity of the node from DMI: its UUID and serial numbers. Without root they are empty, and the check
+    """Return the identity of the node from DMI: its UUID and serial numbers. Without root they are empty, and the check
     that compares them reports this.
 
     [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
     or of F alone has no file]
+
+    :param roots: sysfs roots, usually only /sys
     """
     readers = [sysfs_reader.SysfsReader(os.path.join(root, "class/dmi/id")) for root in roots]
     uuid, *serials = (
@@ -104,10 +106,12 @@ def _read_identity(roots: typing.Sequence[str]) -> Identity:
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    """Return whether the kernel refuses modules without a known signature. Return None if this cannot be read without
-    root. Read errors are not recorded, because an unreadable file is not a fault of the node.
+    """Return whether the kernel refuses modules without a known signature. Return None if sysfs does not show it, or
+    only to root. Read errors are not recorded, because an unreadable file is not a fault of the node.
 
     [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
+
+    :param roots: sysfs roots, usually only /sys
     """
     return _combine_answers(
         [
@@ -136,8 +140,10 @@ def _read_gpu(
 ) -> typing.Optional[GpuDriver]:
     """Return the version and the features of the NVIDIA GPU driver. Return None if the driver is not loaded.
 
-    :param said: contents of the driver's version file, from which the open kernel modules are recognized: they report
-        ``NVIDIA UNIX Open Kernel Module``, the closed ones ``NVIDIA UNIX x86_64 Kernel Module``
+    :param readers: readers of the sysfs roots
+    :param said: contents of the driver's version file; None if it is absent, and then it is unknown whether the kernel
+        modules are open. Open kernel modules report ``NVIDIA UNIX Open Kernel Module``, the closed ones ``NVIDIA UNIX
+        x86_64 Kernel Module``
     """
     if not any(reader.names("module/nvidia") for reader in readers):
         return None
@@ -155,12 +161,12 @@ def _read_gpu(
 
 
 def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return those arguments of the kernel's command line that concern IOMMU or PCI, or that are requested, including
-    other values of a requested key. All remaining arguments stay on the node, because a command line may contain
-    secrets. Arguments after ``--``, which belong to init, are left out.
+    """Return those arguments of the kernel's command line that concern IOMMU or PCI, or that are requested, in their
+    order. Of a requested argument with ``=``, other values of its key are returned too. All remaining arguments stay on
+    the node, because a command line may contain secrets. Arguments after ``--``, which belong to init, are left out.
 
     :param text: command line of the kernel
-    :param wanted: requested arguments
+    :param wanted: requested arguments, such as ``iommu=pt``
     """
     arguments = parse_command_line(text)
     of_kernel = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -172,7 +178,12 @@ def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str
 def _list_folder_entries(
     readers: typing.Sequence[sysfs_reader.SysfsReader], name: str
 ) -> typing.Optional[tuple[str, ...]]:
-    """Return the entries of a folder over all roots. Return None if a root has the folder and it cannot be read."""
+    """Return the entries of a folder in all sysfs roots. A root without the folder has no entries. Return None if the
+    folder cannot be read in one of the roots.
+
+    :param readers: readers of the sysfs roots
+    :param name: path of the folder, relative to a root
+    """
     entries: list[str] = []
     for reader in readers:
         entries.extend(reader.names(name))

@@ -45,10 +45,12 @@ def read_node(
     netdevs: typing.Container[str] = (),
     held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
 ) -> NodeHcas:
-    """Return all relevant network functions below the given sysfs roots in one list.
+    """Return all relevant network functions below the given sysfs roots in one list: first the RDMA devices in the
+    natural order of their names, then the other functions by PCI address.
 
     Relevant functions are: each RDMA device, and each PCI network function that supports SR-IOV, is a VF, has the class
-    InfiniBand, has the vendor id of an HCA vendor, or has an interface in ``netdevs``.
+    InfiniBand, has the vendor id of an HCA vendor, or has an interface in ``netdevs``. Errors are stored in ``errors``
+    of the result.
 
     :param roots: sysfs roots, usually only /sys. A function that an earlier root has already is left out and reported
         as an error
@@ -122,8 +124,11 @@ def _read_root(
 
 
 def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[str], list[str]]:
-    """Return the entries of a class folder, by the PCI address of their ``device`` link. The key is None for entries
-    without a PCI function.
+    """Return the names of the entries of a class folder, by the PCI address of their function. The key is None for
+    entries without a PCI function.
+
+    :param top: reader of a sysfs root
+    :param folder: class folder, such as ``class/net``
     """
     result: dict[typing.Optional[str], list[str]] = {}
     for name in top.names(folder):
@@ -138,12 +143,16 @@ def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[s
 def _leave_out_management(
     top: SysfsReader, devices: dict[typing.Optional[str], list[str]]
 ) -> dict[typing.Optional[str], list[str]]:
-    """Return the RDMA devices without those for management only. The driver of an HCA with several planes (ConnectX-8
-    on XDR) adds such a device, for example ``smi1``: it has a port for each plane, sends only management datagrams, and
-    has no device node for verbs. It is left out if another device of its function has one. [src Linux 6.11
+    """Return the RDMA devices without those for management only, by the PCI address of their function.
+
+    The driver of an HCA with several planes (ConnectX-8 on XDR) adds a device for management, for example ``smi1``. It
+    has a port for each plane, sends only management datagrams, and has no device node for verbs. A device without such
+    a node is left out if another device of its function has a node. [src Linux 6.11
     drivers/infiniband/core/uverbs_main.c ib_uverbs_add_one, RDMA_DEVICE_TYPE_SMI]
 
-    :param devices: names of the RDMA devices, by the PCI address of their function
+    :param top: reader of a sysfs root
+    :param devices: names of the RDMA devices, by the PCI address of their function; the key is None for devices without
+        one
     """
     if all(len(names) < 2 for address, names in devices.items() if address):
         return devices
@@ -163,16 +172,18 @@ def _read_hca(
     named: bool,
     held: typing.Optional[HeldParts],
 ) -> typing.Optional[Hca]:
-    """Return one network function as read from sysfs. Return None if it is not relevant: it has no RDMA device, no
-    SR-IOV, is no VF, is not from an HCA vendor, and is not named.
+    """Return one network function as read from sysfs. Return None if it is not a network function, or is not relevant:
+    it has no RDMA device and no SR-IOV, is no VF, does not have the class InfiniBand or an HCA vendor, and is not named
+    by the user.
 
     :param root: folder in which this sysfs is mounted
     :param reader: reader of the folder of the function
-    :param address: PCI address of the function; None if it has none
-    :param device: name of the RDMA device of the function; None if it has none
+    :param address: PCI address of the function; None for an RDMA device without a PCI function
+    :param device: name of the RDMA device of the function; None without an RDMA device
     :param netdev_names: names of the network interfaces of the function
     :param named: whether the function is relevant because the user named one of its interfaces
-    :param held: interfaces and RDMA devices of the function in the network namespaces of pods
+    :param held: interfaces and RDMA devices of the function in the network namespaces of pods; None if pods have none
+        of them
     """
     if device is None and not _is_network(reader):
         return None
@@ -234,6 +245,8 @@ def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_funct
 def _is_network(reader: SysfsReader) -> bool:
     """Return whether the class of a PCI function is that of a network function. This is checked before anything else is
     read, because a server has hundreds of other PCI functions.
+
+    :param reader: reader of the folder of the function
     """
     device_class = reader.value("class", parse.parse_hexadecimal)
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
@@ -259,7 +272,7 @@ def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optio
 
 def _read_link(reader: SysfsReader) -> PcieLink:
     """Return the PCIe link between a function and the port above it, with its current and its maximum speed and width.
-    The folder of the function lies in the folder of that port.
+    A value that sysfs does not show is None. The folder of the function lies in the folder of that port.
 
     :param reader: reader of the folder of the function
     """
@@ -301,9 +314,11 @@ def _read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_
 
 
 def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """Read the settings of a VF that are made on its physical function: the GUIDs and the link policy. Their files
+    """Return the settings of a VF that are made on its physical function: the GUIDs and the link policy. Their files
     exist only with NVIDIA's own driver packages, not with the in-tree driver. Return None if there are no settings.
 
+    :param reader: reader of the folder of the VF; unread files and errors are added to it
+    :param physical_function: PCI address of the physical function
     :param index: number of the VF
     """
     folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
@@ -318,13 +333,14 @@ def _read_administration(reader: SysfsReader, physical_function: str, index: int
 
 
 def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:
-    """Read a network interface. Return None if it is a representor, or if it has disappeared because it was renamed or
-    moved into the network namespace of a pod.
+    """Return a network interface as read from sysfs. Return None if it is a representor, or if it has disappeared
+    because it was renamed or moved into the network namespace of a pod.
 
     In switchdev mode, sysfs lists the representors of the VFs below the physical function. They are ports of the
     embedded switch, not of the physical function.
 
-    :param owner: reader to which unread files and errors are added
+    :param reader: reader of the folder of the interface
+    :param owner: reader to which unread files and errors are added, usually that of the function
     :param real: whether the interface belongs to the running kernel, so that the kernel can be asked for its link modes
     """
     if parse.is_representor(reader.text("phys_port_name") or ""):
@@ -377,7 +393,7 @@ def _read_masters(reader: SysfsReader) -> tuple[typing.Optional[str], typing.Opt
 
 
 def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
-    """Return the ports of an RDMA device.
+    """Return the ports of an RDMA device in ascending order.
 
     :param reader: reader of the folder of the device
     :param netdevs: network interfaces of the same function

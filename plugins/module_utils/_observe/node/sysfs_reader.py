@@ -21,7 +21,7 @@ _MOST_BYTES = 65536
 
 
 class SysfsReader:
-    """A reader of the files below one folder of sysfs. It records the files that cannot be read.
+    """A reader of the files below one folder of sysfs. It records the files that exist and cannot be read.
 
     :ivar unread: names of these files, relative to the folder
     :ivar errors: error of each of these files, with the full path
@@ -49,8 +49,10 @@ class SysfsReader:
             return None
 
     def text(self, name: str) -> typing.Optional[str]:
-        r"""Return the free text of a file. Return None if it is absent, or could not be read. Bytes that are not UTF-8
-        are shown as ``\xNN`` and reported as an error.
+        r"""Return the text of a file, of any form, without its last line end. Return None if it is absent, or could not
+        be read. Bytes that are not UTF-8 are shown as ``\xNN`` and reported as an error.
+
+        :param name: path of the file, relative to the folder
         """
         raw = self.raw(name)
         if raw is None:
@@ -64,12 +66,17 @@ class SysfsReader:
     def formed(self, name: str, form: Form) -> typing.Optional[str]:
         """Return the text of a file that must have a given form. Return None if the file is absent or empty. Return
         None and add an entry to ``unread`` if the text does not have this form.
+
+        :param name: path of the file, relative to the folder
+        :param form: form that the text must have
         """
         return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return the entries of a folder in natural order. Return an empty tuple if the folder is absent, and also,
-        with an entry in ``unread``, if it cannot be read.
+        """Return the entries of a folder in natural order. Return an empty tuple if the folder is absent. Return an
+        empty tuple and add an entry to ``unread`` if it cannot be read.
+
+        :param name: path of the folder, relative to the folder of the reader
         """
         try:
             return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=make_natural_sort_key))
@@ -80,8 +87,11 @@ class SysfsReader:
             return ()
 
     def link(self, name: str) -> typing.Optional[str]:
-        """Return the name of the target of a symbolic link. Return None if there is no link. The link is resolved,
-        because its text may end with ``..``.
+        """Return the name of the target of a symbolic link, without its folders. Return None if the path is absent, and
+        also, with an entry in ``unread``, if it is not a link or cannot be read. The link is resolved, because its text
+        may end with ``..``.
+
+        :param name: path of the link, relative to the folder of the reader
         """
         path = os.path.join(self.folder, name)
         try:
@@ -95,14 +105,18 @@ class SysfsReader:
             return None
 
     def above(self, name: str) -> str:
-        """Return the name of the parent folder of the target of a symbolic link."""
+        """Return the name of the parent folder of the target of a symbolic link.
+
+        :param name: path of the link, relative to the folder of the reader
+        """
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
     def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
         """Return the first bytes of a file. Return None if it is absent or the device does not support it (EOPNOTSUPP).
         Return None and add an entry to ``unread`` if it cannot be read.
 
-        :param most: largest number of bytes
+        :param name: path of the file, relative to the folder
+        :param most: maximum number of bytes to read
         """
         try:
             # without a buffer, so that no more is asked of a device than is needed
@@ -117,8 +131,10 @@ class SysfsReader:
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
-        """Return the number in a file whose read may fail without an error, such as ``speed`` without a link. Return
-        None if the read fails.
+        """Return the number in a file that the kernel may refuse to read in a normal state, such as ``speed`` without a
+        link. Return None if the read fails, without recording an error.
+
+        :param name: path of the file, relative to the folder
         """
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
@@ -132,6 +148,6 @@ class SysfsReader:
 
 
 def make_natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key by which mlx5_10 comes after mlx5_9."""
+    """Return a sort key for natural order, in which mlx5_10 comes after mlx5_9."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)

@@ -23,8 +23,9 @@ _NAMED, _PAUSE = 5, 5.0
 
 
 def find_busy_nodes(cluster: Cluster, namespace: str) -> tuple[str, ...]:
-    """Return the nodes that the SR-IOV operator drains, that wait for their drain, or that its config daemon
-    configures, each with its state as text. A state of a node that has left the cluster does not count.
+    """Return the nodes on which the SR-IOV operator is at work, sorted, each as text with its state: nodes that the
+    operator drains, that wait for their drain, or that its config daemon configures. A state of a node that has left
+    the cluster does not count. On a cluster without the operator there are none.
 
     :param namespace: namespace of the operator
     :raises ApiError: the API server refuses, or cannot be reached
@@ -49,11 +50,12 @@ def find_busy_nodes(cluster: Cluster, namespace: str) -> tuple[str, ...]:
 def wait_until_idle(
     cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
 ) -> tuple[str, ...]:
-    """Wait until the SR-IOV operator is at work on no node. Return the nodes on which it still is after the limit, each
-    with its state as text.
+    """Wait until the SR-IOV operator is at work on no node. Return the nodes on which it is still at work after the
+    limit, each as text with its state; empty if there are none.
 
     :param namespace: namespace of the operator
     :param limit: maximum time to wait, in seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
     :raises ApiError: the API server refuses, or cannot be reached
     """
@@ -66,9 +68,9 @@ def wait_until_idle(
 
 
 def keep_busy_operator(subject: str, namespace: str, busy: typing.Sequence[str]) -> RetainedObject:
-    """Return the SR-IOV operator as retained by the teardown, because it is at work on nodes.
+    """Return the entry by which the teardown retains the SR-IOV operator because the operator is at work on nodes.
 
-    :param subject: operator, as subject of the finding
+    :param subject: name of the operator as subject of the finding
     :param namespace: namespace of the operator
     :param busy: nodes that :func:`find_busy_nodes` returned
     """

@@ -31,7 +31,9 @@ def add_discovery(
     """Return the facts, with the workers of node feature discovery added if one of the nodes lacks a label of the
     selector. A refusal of the API server is added to ``errors``.
 
+    :param facts: facts about the nodes and the operators
     :param selector: labels that the nodes must have
+    :param nodes: names of the nodes that count
     :raises ApiError: the API server cannot be reached
     """
     lacking = [
@@ -51,8 +53,8 @@ def add_discovery(
 
 def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
     """Return the DaemonSets that run the worker of node feature discovery. A tenant can create any number of such
-    DaemonSets, so only those with the most ready pods are returned. If a configuration cannot be read, ``unread`` has
-    the reason.
+    DaemonSets, so only the ``_MOST_WORKERS`` with the most ready pods are returned. If the configuration of a worker
+    cannot be read, ``unread`` of its entry has the reason.
 
     :raises ApiError: the API server cannot be reached, or refuses to list DaemonSets or pods
     """
@@ -83,10 +85,12 @@ def _observe_nfd_worker(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
 
 
 def _read_worker_config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
-    """Return two values: the configuration of a worker of node feature discovery, and the reason why it is unknown. One
-    of them is None or empty. Without a ConfigMap the worker uses its defaults.
+    """Return two values: the configuration of a worker of node feature discovery (None if it is unknown), and the
+    reason why it is unknown (empty if it is known). Without a ConfigMap the worker uses its defaults, which are
+    returned.
 
     :param daemon: DaemonSet of the worker
+    :raises ApiError: the API server cannot be reached
     """
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:

@@ -22,11 +22,15 @@ Render = typing.Callable[[str], Resource]
 
 
 def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPolicies:
-    """Set driver.rdma.enabled to true in the ClusterPolicy. Do nothing if it is true already, or if there is not
-    exactly one ClusterPolicy. If objects of kind NVIDIADriver configure the driver, their setting counts, and none of
-    them is changed. A refusal is stored in ``error``.
+    """Set driver.rdma.enabled to true in the ClusterPolicy, and return the policies as they were found, with the
+    change. Nothing is changed if the value is true already, or if there is not exactly one ClusterPolicy. A refusal is
+    stored in ``error``.
 
-    :param render: function that returns the patch for the ClusterPolicy of the given name
+    If objects of kind NVIDIADriver configure the driver instead of the ClusterPolicy, their settings are returned, and
+    nothing is changed.
+
+    :param render: function that gets the name of the ClusterPolicy and returns the patch for it
+    :param check_mode: whether the API server only checks the change
     :raises ApiError: the server cannot be reached
     """
     try:
@@ -57,9 +61,11 @@ def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPo
 
 
 def _read_drivers(cluster: Cluster, seen: ClusterPolicies) -> ClusterPolicies:
-    """Return the result for a ClusterPolicy that leaves the driver to objects of kind NVIDIADriver.
+    """Return the result for a ClusterPolicy that leaves the driver to objects of kind NVIDIADriver, with these objects
+    and the nodes that each selects. If the nodes cannot be read, the objects have no nodes. A refusal or a malformed
+    object is stored in ``error``.
 
-    :param seen: the ClusterPolicy
+    :param seen: the ClusterPolicy as it was found
     :raises ApiError: the server cannot be reached
     """
     seen = dataclasses.replace(seen, rdma=False, delegated=True)

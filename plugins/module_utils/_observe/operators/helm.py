@@ -63,6 +63,7 @@ def render_chart(
     """Return the objects of a chart, including its hooks. Its folder ``crds`` is left out.
 
     :param binary: name or path of helm
+    :param values: values of the chart that differ from its defaults
     :param kubernetes: version of the cluster, such as v1.33.2, for charts that depend on it. If empty, the default of
         helm applies
     :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
@@ -76,9 +77,11 @@ def read_definitions(
     """Return the custom resource definitions in the folders ``crds`` of a chart and its subcharts, except those of
     multus.
 
-    Helm installs these once and never upgrades them. It upgrades definitions among the templates, which are left out.
+    Helm installs these definitions once and never upgrades them. Definitions among the templates are left out, because
+    Helm upgrades them.
 
     :param binary: name or path of helm
+    :param values: values of the chart that differ from its defaults
     :param kubernetes: version of the cluster, such as v1.33.2; empty for the default of helm
     :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
     :raises ResourceError: a definition has malformed metadata
@@ -96,13 +99,14 @@ def _render_chart(
     with_definitions: bool = False,
     part: typing.Callable[[str], str] = str,
 ) -> list[Resource]:
-    """Run helm template and return the rendered objects.
+    """Run ``helm template`` and return the rendered objects.
 
     :param binary: name or path of helm
     :param values: values of the chart that differ from its defaults
     :param kubernetes: version of the cluster; empty for the default of helm
     :param with_definitions: whether helm prints the folders ``crds`` too
-    :param part: function that returns the text to parse, out of the whole output
+    :param part: function that gets the whole output and returns the part of it to parse
+    :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
     """
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         # for whoever owns the folder alone: values may have secrets, which no argument has
@@ -129,7 +133,8 @@ def version_in(path: str) -> str:
     """Return the version of a chart that is a folder, from its Chart.yaml.
 
     :param path: path of the folder
-    :raises RdmaError: the file cannot be read, is larger than MOST_FILE, is not valid YAML, or has no valid version
+    :raises RdmaError: the file cannot be read, is larger than MOST_FILE bytes, is not valid YAML, or has no valid
+        version
     """
     text = read_bytes(path, most=MOST_FILE).decode("utf-8", "replace")
     try:
@@ -189,11 +194,11 @@ def look_at_charts(
     charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
     kubernetes: str = "",
 ) -> dict[str, ChartSeen]:
-    """Render several charts in parallel, and return the images in each of them, by operator. An error of one chart does
-    not affect the remaining charts.
+    """Render several charts in parallel, and return the images in each of them, by operator. If a chart cannot be
+    rendered, its entry has the error, and the other charts are not affected.
 
     :param binary: name or path of helm
-    :param charts: chart and values, by operator
+    :param charts: chart, and its values that differ from the defaults, by operator
     :param kubernetes: version of the cluster; empty for the default of helm
     """
 
@@ -227,9 +232,11 @@ def _describe_remedy(words: str, chart: OperatorChart) -> str:
 
 def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
     """Run helm with limits of its time, output, memory and files, and return the result. Downloaded files are removed
-    afterwards, unless the chart is in a repository that the user added to Helm: then helm needs the user's cache.
+    afterwards. Only if the chart is in a repository that the user added to Helm, helm uses the user's cache.
 
     :param argv: command line of helm
+    :param chart: chart that the command line names
+    :raises HelmError: helm could not be started
     """
     try:
         with tempfile.TemporaryDirectory(prefix="linerate-") as folder:

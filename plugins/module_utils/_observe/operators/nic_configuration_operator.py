@@ -15,11 +15,12 @@ from ..kubernetes.errors import ApiError
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """Return all NicDevices. Without the operator there are none. Devices that could not be read are in ``unread`` if
-    their node is known. All other errors are in ``errors``.
+    """Return all NicDevices. Without the operator there are none. A NicDevice that could not be read is in ``unread``
+    if its node is known; all other errors, also that of an API server that cannot be reached, are in ``errors``.
 
-    A NicDevice in a namespace without any NicDevice that has a status is not one of the operator: a user with rights in
-    that namespace created it. While no NicDevice has a status, those that belong to a Node count.
+    An unreadable NicDevice in a namespace without any NicDevice that has a status is ignored: it does not come from the
+    operator, because a user with rights in that namespace created it. While no NicDevice has a status, unreadable ones
+    with a node count.
     """
     devices: list[NicDevice] = []
     errors: list[str] = []
@@ -47,7 +48,9 @@ def observe(cluster: Cluster) -> NicDevices:
 class _Failed(typing.NamedTuple):
     """A NicDevice that could not be read.
 
+    :ivar namespace: namespace of the NicDevice
     :ivar node: name of its node; empty if it is not known
+    :ivar error: reason why it could not be read
     """
 
     namespace: str
@@ -56,7 +59,7 @@ class _Failed(typing.NamedTuple):
 
 
 def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
-    """Return all NicConfigurationTemplates, with any creator.
+    """Return all NicConfigurationTemplates of the cluster, whether the collection or another client created them.
 
     :raises ApiError: the server refuses, or cannot be reached
     :raises ResourceError: an object is malformed

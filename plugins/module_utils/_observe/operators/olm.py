@@ -20,17 +20,19 @@ from ..kubernetes.kinds import Kind, Resource
 
 
 def of_namespaces(namespaces: typing.Container[str]) -> Choice:
-    """Return a function that accepts the objects in the given namespaces, by their metadata.
+    """Return a function that gets an object and returns whether it is in one of the given namespaces.
 
-    A tenant can create Subscriptions of any number and size in its own namespaces. OLM installs nothing for them
-    without an OperatorGroup, which a tenant cannot create.
+    With this filter, other Subscriptions are not kept in memory. A tenant can create any number of them, of any size,
+    in its own namespaces, and OLM installs nothing for them without an OperatorGroup, which a tenant cannot create.
+
+    :param namespaces: names of the namespaces
     """
     return lambda item: str(mapping_at(item, "metadata").get("namespace", "")) in namespaces
 
 
 def read_packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
-    """Return the packages with the given names in all catalogs, by name. Return None if the API
-    packages.operators.coreos.com, which has a separate server, is not available.
+    """Return the packages with the given names in all catalogs, by name. A name without a package has an empty tuple.
+    Return None if the API packages.operators.coreos.com, which has a separate server, is not available.
 
     :param names: names of packages
     :raises ApiError: the server cannot be reached, or refuses
@@ -49,8 +51,8 @@ def read_packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optio
 
 
 def read_pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
-    """Return the state of each pod in a namespace. Return an empty dict if they cannot be read, because the result only
-    explains a delay.
+    """Return the state of each pod in a namespace, by name of the pod. Return an empty dict if the pods cannot be read,
+    because callers only explain a delay with the result.
     """
     try:
         return {name_of(item): state_of_pod(item) for item in cluster.list("Pod", namespace, only=is_made_pod).items}
@@ -59,8 +61,11 @@ def read_pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
 
 
 def is_served(cluster: Cluster, namespace: str, service: str) -> bool:
-    """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1).
+    """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1). An address whose readiness is
+    not known counts as ready.
 
+    :param namespace: namespace of the Service
+    :param service: name of the Service
     :raises ApiError: the server cannot be reached, or refuses
     """
     slices = cluster.list("EndpointSlice", namespace, f"kubernetes.io/service-name={service}").items
@@ -73,8 +78,8 @@ def is_served(cluster: Cluster, namespace: str, service: str) -> bool:
 
 
 def kind_of_definition(definition: Resource) -> Kind:
-    """Return the API path, the plural and the scope for the objects of a custom resource definition. The version is the
-    stored one, or else the first served one.
+    """Return the API path, the plural and whether the objects are namespaced, for the objects of a custom resource
+    definition. The version in the path is the served one that is stored, or else the first served one.
     """
     spec = mapping_at(definition, "spec")
     versions = [item for item in items_of(spec, "versions", name_of(definition)) if item.get("served")]

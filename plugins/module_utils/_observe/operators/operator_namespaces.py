@@ -43,9 +43,10 @@ _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
 
 def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the namespaces that do not exist. Call this before ``examine``: a namespace that appears between the two
-    calls was not created by this run.
+    """Return the namespaces that do not exist, sorted. Call this before ``examine``: a namespace that appears between
+    the two calls was not created by this run.
 
+    :param namespaces: names of namespaces
     :raises ApiError: the server cannot be reached, or refuses
     """
     return tuple(name for name in sorted(set(namespaces)) if _namespace(cluster, name) is None)
@@ -54,13 +55,13 @@ def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> tuple[str
 def examine(
     cluster: Cluster, places: typing.Mapping[str, tuple[str, str]], trusted: typing.Container[str], made: bool
 ) -> dict[str, UntrustedNamespace]:
-    """Return the operators whose namespaces must not get a Helm release, each with the reason. A namespace that cannot
-    be read is among them.
+    """Return the operators whose namespaces must not get a Helm release, each with the reason. A namespace whose owner
+    cannot be read must not get one either.
 
-    :param places: namespace and release of each operator
-    :param trusted: namespaces that are not examined
-    :param made: whether the run has already created missing namespaces. If one is missing nevertheless, it was deleted
-        in between, and a tenant may create it again
+    :param places: namespace, and name of the Helm release, by operator
+    :param trusted: names of namespaces that are not examined
+    :param made: whether the run has already created missing namespaces. If so, a namespace that is missing nevertheless
+        is refused: it was deleted in between, and a tenant may create it again
     :raises ApiError: the API server cannot be reached
     """
     found = {}
@@ -74,10 +75,11 @@ def examine(
 
 
 def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> str:
-    """Call ``refuse`` and return its reason. If it fails, return the error as the reason, so that a malformed object in
+    """Call ``refuse`` and return its result. If it fails, return the error as the reason, so that a malformed object in
     one namespace cannot block operators in other namespaces.
 
-    :param refuse: function that returns the reason why a namespace must not be used, or an empty string
+    :param refuse: function that returns the reason why a namespace must not be used, or an empty text
+    :param arguments: arguments of ``refuse``
     :raises ApiError: the API server cannot be reached
     """
     try:
@@ -89,12 +91,13 @@ def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> 
 
 
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
-    """Return the reason why no Helm release must be installed or upgraded in a namespace. Return an empty string if a
+    """Return the reason why no Helm release must be installed or upgraded in a namespace. Return an empty text if a
     release is allowed, or if the namespace does not exist.
 
     An existing release is trusted if a ClusterRoleBinding proves that an administrator installed it. Otherwise the
     namespace must not contain any object that can act for its creator, such as a pod or the record of a release.
 
+    :param namespace: name of the namespace
     :param release: name of the release
     :raises ApiError: the API server cannot be reached, or refuses
     :raises ResourceError: an object is malformed
@@ -126,11 +129,12 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
 
 
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
-    """Return the reason why OLM must not install a package in a namespace. Return an empty string if the installation
-    is allowed, or if the namespace does not exist.
+    """Return the reason why OLM must not install a package in a namespace. Return an empty text if the installation is
+    allowed, or if the namespace does not exist.
 
-    :param packages: packages that the run installs in the namespace. The first OperatorGroup of a namespace makes OLM
-        install the packages of all its Subscriptions
+    :param namespace: name of the namespace
+    :param packages: names of the packages that the run installs in the namespace. A Subscription of another package is
+        a reason, because the first OperatorGroup of a namespace makes OLM install the packages of all its Subscriptions
     :param installed: whether a ClusterServiceVersion of one of these packages exists in the namespace. If so, the
         objects of the operator are trusted
     :raises ApiError: the API server cannot be reached, or refuses
@@ -157,9 +161,10 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
 
 
 def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
-    """Return whether a ClusterRoleBinding, which no tenant can create, proves that a Helm release was installed with
-    rights in the whole cluster.
+    """Return whether a ClusterRoleBinding proves that a Helm release was installed with rights in the whole cluster. No
+    tenant can create a ClusterRoleBinding.
 
+    :param namespace: namespace of the release
     :param release: name of the release
     :raises ApiError: the API server cannot be reached, or refuses
     :raises ResourceError: an object is malformed
@@ -177,12 +182,16 @@ def _is_going(namespace: Resource) -> bool:
 
 
 def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
-    """Return a message with the foreign subjects that have more than read access in a namespace. Return an empty string
-    if there are none. A role is read only if a foreign subject has it.
+    """Return a message with the foreign subjects (users, groups and ServiceAccounts of other namespaces) that have more
+    than read access in a namespace. Return an empty text if there are none. At most ``_NAMED`` subjects are named, and
+    the others are counted.
 
-    Only the names in the message are kept in memory, because the creator of a RoleBinding decides its size.
+    A role is read only if a foreign subject has it. Only the names in the message are kept in memory, because the
+    creator of a RoleBinding decides its size.
 
-    :param trusts_own: whether the ServiceAccounts of the namespace itself are trusted
+    :param namespace: name of the namespace
+    :param trusts_own: whether the ServiceAccounts of the namespace itself are trusted; if False, they are foreign as
+        well
     """
     named: list[str] = []
     more, readers = 0, {VIEW: True}
@@ -201,9 +210,12 @@ def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: boo
 
 
 def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[RoleName, bool]) -> bool:
-    """Return whether a role grants only read access. A missing role counts as False.
+    """Return whether a role grants only read access. A missing role, and one with another kind or a too long name,
+    counts as False.
 
-    :param known: cache of the roles that were read
+    :param role: kind and name of the role
+    :param namespace: namespace of the role if it is a Role
+    :param known: result for each role that was read; updated, up to ``_ROLES`` roles
     """
     kind, name = role
     if kind not in ("Role", "ClusterRole") or len(name) > _LONGEST:

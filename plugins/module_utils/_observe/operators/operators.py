@@ -37,8 +37,9 @@ from ..kubernetes.kinds import Resource
 
 
 def by_olm(cluster: Cluster) -> bool:
-    """Return whether operators are installed by OLM in this cluster. This is the case on OpenShift, where OLM is the
-    documented installer. On other clusters OLM may be present for other purposes.
+    """Return whether operators are to be installed by OLM in this cluster. This is the case on OpenShift with OLM,
+    where OLM is the documented installer. On other clusters the result is False, because OLM may be present for other
+    purposes.
 
     :raises ApiError: the server refuses or does not answer
     """
@@ -54,12 +55,13 @@ def observe(
     named: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> OperatorsSeen:
     """Return the state of all operators that the collection works with. Errors are stored in ``errors`` of the result.
-    A kind that the API server does not know counts as one without objects.
+    A kind that the API server does not know counts as a kind without objects.
 
+    :param intent: settings of the intent, which tell the labels that its nodes need
     :param job: needs of the job to run; None for no job
-    :param nodes: nodes that the run includes
+    :param nodes: names of the nodes that the run includes
     :param olm: whether operators are installed by OLM in this cluster
-    :param named: name of the package of each operator in the settings, by operator
+    :param named: name of the package of each operator in the settings, by operator; None for the default names
     :raises ApiError: the API server cannot be reached
     """
     reader = JobReader(cluster)
@@ -110,8 +112,9 @@ def observe(
 class _Configuration(typing.NamedTuple):
     """An object that configures an operator.
 
-    :ivar namespace: its namespace; empty if its kind has none
-    :ivar reported: whether it has a status, which only the operator writes
+    :ivar namespace: namespace of the object; empty if its kind is cluster-scoped
+    :ivar reported: whether the object has a status, which only the operator writes
+    :ivar state: name, kind and state of the object
     """
 
     namespace: str
@@ -129,9 +132,12 @@ def _select_configurations(
     controllers: typing.Iterable[Controller],
     packages: typing.Mapping[str, typing.Iterable[OlmObject]],
 ) -> tuple[PolicyState, ...]:
-    """Return the objects that configure an operator: those without a namespace, those in a namespace of the operator,
-    and those on which the operator reports. A user with rights in another namespace can create an object there.
+    """Return the objects that configure an operator: cluster-scoped objects, objects in a namespace of the operator,
+    and objects with a status of the operator. Other objects are left out, because a user with rights in another
+    namespace can create them there.
 
+    :param found: objects of the kinds that configure operators
+    :param controllers: running operators
     :param packages: ClusterServiceVersions and Subscriptions, by operator
     """
     places = {(item.operator, item.name.partition("/")[0]) for item in controllers}
@@ -154,6 +160,8 @@ def _select_policy_nodes(
 ) -> DriverPolicy:
     """Return the driver policy with the names of the nodes that have all labels of its selector. With an empty selector
     the policy is returned unchanged, because it applies to all nodes.
+
+    :param selector: labels, by key
     """
     if not selector:
         return policy
@@ -168,7 +176,11 @@ def _select_policy_nodes(
 def _list_operators(
     resource: Resource, named: typing.Optional[typing.Mapping[str, str]]
 ) -> list[tuple[str, OlmObject]]:
-    """Return a ClusterServiceVersion or Subscription with the name of each operator that it belongs to."""
+    """Return each operator to which a ClusterServiceVersion or Subscription belongs, with the parsed object. The list
+    is usually empty or has one entry.
+
+    :param named: name of the package of each operator in the settings, by operator; None for the default names
+    """
     found = ((operator.name, olm_object(resource, operator.name, named)) for operator in TABLE)
     return [(name, seen) for name, seen in found if seen is not None]
 
@@ -179,15 +191,17 @@ def _made_for(namespace: Resource) -> str:
 
 
 def _our_namespace(namespace: Resource) -> str:
-    """Return the name of a namespace with the label of the collection; an empty string for any other."""
+    """Return the name of a namespace that has the label of the collection. Return an empty text for any other
+    namespace.
+    """
     return name_of(namespace) if is_ours(labels_of(namespace)) else ""
 
 
 def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
-    """Return the example objects in the ClusterServiceVersion of an operator that have the kind by which the operator
-    is configured. The console of OpenShift offers these examples.
+    """Return the example objects in the ClusterServiceVersions of an operator whose kind is that of the object that
+    configures the operator. The console of OpenShift offers these examples.
 
-    :param packages: objects of OLM in the cluster
+    :param packages: objects of OLM that belong to the operator
     :raises ApiError: the API server refuses, or cannot be reached
     :raises RdmaError: the annotation with the examples is not a list of objects
     """

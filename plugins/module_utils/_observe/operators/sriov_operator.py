@@ -56,22 +56,25 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Return the namespace of the operator. This is the named one, else the only namespace with a Deployment of the
-    operator that has rights in the whole cluster, else the only namespace with an SriovOperatorConfig. A tenant can
-    create an SriovOperatorConfig, but cannot give a Deployment these rights.
+    """Return the namespace of the SR-IOV operator. This is ``named``, else the only namespace with a Deployment of the
+    operator that has rights in the whole cluster, else the only namespace with an SriovOperatorConfig. The Deployment
+    is more reliable: a tenant can create an SriovOperatorConfig, but cannot give a Deployment these rights.
 
-    If all of these fail, it is the namespace in which the guide for this kind of cluster installs the operator. Objects
-    that the user may not read count as absent. A later check then reports that the operator is missing there.
+    If none of these is found, the result is the namespace in which the guide for this kind of cluster installs the
+    operator. Objects that the user may not read count as absent. A later check then reports that the operator is
+    missing in the namespace.
 
+    :param named: namespace in the settings; None or empty if the settings do not name it
     :raises ApiError: the server cannot be reached
     """
     return find_namespace(cluster, named) or _choose_usual_namespace(cluster)
 
 
 def find_namespace(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Return the namespace of the operator as ``namespace_of_operator`` does, but an empty text if nothing in the
-    cluster shows it.
+    """Return the namespace of the SR-IOV operator as ``namespace_of_operator`` does, but an empty text if neither the
+    settings nor the objects of the cluster show it.
 
+    :param named: namespace in the settings; None or empty if the settings do not name it
     :raises ApiError: the server cannot be reached
     """
     if named:
@@ -99,9 +102,11 @@ def find_namespace(cluster: Cluster, named: typing.Optional[str] = None) -> str:
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
-    """Return the Helm release of this name with the reason why a removal must keep it: it was not installed by the
-    collection. Return None if it was.
+    """Return the entry by which a removal keeps a Helm release of the SR-IOV operator, because the collection did not
+    install it, with the reason. Return None if the removal may take the release.
 
+    :param namespace: namespace of the release
+    :param release: name of the release
     :raises ApiError: the API server refuses, or cannot be reached
     """
     ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=SELECTOR).items}
@@ -127,16 +132,20 @@ def find_config_uid(cluster: Cluster, namespace: str) -> str:
 
 
 def _choose_usual_namespace(cluster: Cluster) -> str:
-    """Return the namespace in which the guide for this kind of cluster installs the operator."""
+    """Return the namespace in which the guide for this kind of cluster (OpenShift or another one) installs the
+    operator.
+
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
     return _ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE
 
 
 def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
-    """Return the namespace of the operator; empty if it is not known. Beside several Deployments with the rights of the
-    operator, configuration objects do not show it.
+    """Return the only namespace with a Deployment of the operator. Without any Deployment, return the only namespace
+    with a configuration object. Return an empty text if there are several such namespaces, or none.
 
-    :param configs: function that returns the namespaces of its configuration objects
-    :param deployments: function that returns the namespaces of its Deployments
+    :param configs: function that returns the namespaces of the configuration objects; called only without a Deployment
+    :param deployments: function that returns the namespaces of the Deployments of the operator that have its rights
     """
 
     def only(namespaces: typing.Iterable[str]) -> str:
@@ -148,8 +157,8 @@ def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
-    """Return the facts of the SR-IOV network operator. Refusals of the API server are stored in ``errors`` of the
-    result.
+    """Return the facts of the SR-IOV network operator and of the software that it depends on. Refusals of the API
+    server are stored in ``errors`` of the result.
 
     :param named: namespace of the operator; None to search for the operator
     :raises ApiError: the API server cannot be reached
@@ -252,8 +261,12 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
 
 def _read_sync_error(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
-    """Return the reason why the last sync of the operator failed. Return an empty string if the operator does not run,
-    if no sync failed, or if its log cannot be read.
+    """Return the reason why the last sync of the operator failed, from its log. Return an empty text if the operator
+    does not run, if no sync failed, or if its log cannot be read.
+
+    :param namespace: namespace of the operator
+    :param pods: pods of the namespace
+    :raises ApiError: the API server cannot be reached
     """
     for pod in pods:
         if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
@@ -273,18 +286,22 @@ def _describe_pod_trouble(pod: Resource) -> str:
 
 
 def is_operator(deployment: Resource) -> bool:
-    """Return whether a Deployment is the SR-IOV network operator, for each kind of installation."""
+    """Return whether a Deployment is the SR-IOV network operator, however it was installed."""
     return sriov_operator.runs_operator(_list_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:
-    """Return whether the operator uses the object as its configuration. It only reads the object named ``default``."""
+    """Return whether an SriovOperatorConfig is the one that the operator uses. It only reads the object named
+    ``default``.
+    """
     return bool(config["metadata"]["name"] == "default")
 
 
 def find_established_name(crd: Resource) -> str:
     """Return the name of a CustomResourceDefinition if the API server serves it and its API group is one of GROUPS.
     Otherwise return an empty string.
+
+    :param crd: CustomResourceDefinition as the API server sends it
     """
     name = str(crd["metadata"]["name"])
     if not name.endswith(GROUPS):
@@ -299,7 +316,7 @@ class _Daemon(typing.NamedTuple):
     """The parts of a DaemonSet that are kept.
 
     :ivar work: name, namespace, images and numbers of pods
-    :ivar uid: uid of the DaemonSet; empty if it has none
+    :ivar uid: uid of the DaemonSet; empty if the API server did not send it
     :ivar runs_multus: whether the name of a container ends with multus
     :ivar template: generation of its pod template; empty if the DaemonSet does not report it
     """
@@ -317,6 +334,7 @@ def _find_daemon(
     and its ServiceAccount has cluster-wide rights. Return None for any other DaemonSet.
 
     :param item: DaemonSet as the API server returned it
+    :param namespace: namespace of the operator
     :param bound: ServiceAccounts with cluster-wide rights, for each ClusterRoleBinding
     :raises ResourceError: the object is malformed
     """
@@ -332,12 +350,14 @@ def _find_daemon(
 
 
 def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
-    """Return the DaemonSets that have a container whose name ends with multus. If there is none, return all DaemonSets
-    with multus in their name.
+    """Return the DaemonSets that run multus: those with a container whose name ends with multus. If there is none,
+    return all given DaemonSets except the config daemon of the SR-IOV operator.
 
-    The name of the DaemonSet alone is not sufficient. It differs between installations (kube-multus-ds, rke2-multus,
+    The name of a DaemonSet is not sufficient. It differs between installations (kube-multus-ds, rke2-multus,
     OpenShift's multus), and OpenShift's multus-additional-cni-plugins and multus-admission-controller do not run
     multus.
+
+    :param daemons: DaemonSets with multus in their name, and the config daemon
     """
     named = [item for item in daemons if item.work.name != DAEMON]
     return [item for item in named if item.runs_multus] or named
@@ -362,7 +382,7 @@ def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
     While the DaemonSet replaces pods, pods of an earlier template do not count as ready [k8s.io/kubernetes
     pkg/controller/daemon/util/daemonset_util.go IsPodUpdated].
 
-    :param pods: pods of the namespace
+    :param pods: pods of the namespace of the DaemonSet
     """
     owned = [
         pod

@@ -50,11 +50,14 @@ _NAMED = 20
 
 
 def name_users(kind: str, items: typing.Iterable[Resource], scope: typing.Optional[Scope] = None) -> list[str]:
-    """Return the ``kind namespace/name`` of each object of a kind that a user or another intent made, and that neither
-    this intent nor an operator made.
+    """Return the ``kind namespace/name`` of each object that a user or another intent made. Objects of this intent,
+    objects that an operator made, and objects that are being deleted are left out.
 
-    :param scope: objects of the intent; None: all objects of the collection
-    :raises ResourceError: an object has another form
+    :param kind: kind of the objects
+    :param items: objects of the kind
+    :param scope: objects of the intent; None: all objects with the label of the collection count as those of this
+        intent
+    :raises ResourceError: an object is malformed
     """
     found = []
     for item in items:
@@ -70,7 +73,9 @@ def name_users(kind: str, items: typing.Iterable[Resource], scope: typing.Option
 
 
 def _is_made_by_hand(item: Resource) -> bool:
-    """Return whether an admin made an object with kubectl. An object that an admin only edited is not meant."""
+    """Return whether an admin made an object with kubectl create or apply. An object that an admin only edited does not
+    count, and neither does an object of the collection or of a Helm release.
+    """
     metadata = mapping_at(item, "metadata")
     if has_our_label(item) or _OF_HELM in mapping_at(metadata, "annotations"):
         return False
@@ -78,20 +83,22 @@ def _is_made_by_hand(item: Resource) -> bool:
 
 
 def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> tuple[str, ...]:
-    """Return the objects of other users and intents that the SR-IOV network operator serves; of many, some and the
-    number of the others.
+    """Return the objects of other users and intents that the SR-IOV network operator serves, as ``kind
+    namespace/name``. Of more than ``_NAMED`` objects, return the first ones and a text with the number of the others.
 
-    :param scope: objects of the intent; None: all objects of the collection
+    :param scope: objects of the intent; None: all objects with the label of the collection count as those of this
+        intent
     :raises ApiError: the API server refuses, or cannot be reached
     """
     return tuple(fold_users(_find_users(cluster, (*SRIOV_KINDS, "SriovOperatorConfig"), scope)))
 
 
 def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> list[str]:
-    """Return the objects of other users and intents that may need the labels of node feature discovery: of the SR-IOV
-    network operator, the GPU operator and the network operator.
+    """Return the objects of other users and intents that may need the labels of node feature discovery, as ``kind
+    namespace/name``: objects of the SR-IOV network operator, the GPU operator and NVIDIA's network operator.
 
-    :param scope: objects of the intent; None: all objects of the collection
+    :param scope: objects of the intent; None: all objects with the label of the collection count as those of this
+        intent
     :raises ApiError: the API server refuses, or cannot be reached
     """
     return _find_users(cluster, (*SRIOV_KINDS, *_NEEDING_LABELS), scope)
@@ -100,12 +107,14 @@ def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
 def split_needed(
     cluster: Cluster, kind: str, items: tuple[Resource, ...], scope: typing.Optional[Scope]
 ) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return the objects of a kind that a removal may take, and the outcomes of those that belong to a GitOps tool, or
-    that networks or pools of other users and intents need. A NicClusterPolicy can be needed, because its components and
-    drivers serve all networks, and so can a pool of addresses of nv-ipam.
+    """Return two values: the objects of a kind that a removal may take, and the outcomes ``kept`` of the others. An
+    object is kept if it belongs to a GitOps tool, or if networks or pools of other users and intents need it. A
+    NicClusterPolicy can be needed, because its components and drivers serve all networks, and so can an address pool of
+    nv-ipam.
 
+    :param kind: kind of the objects
     :param items: objects of the kind that belong to the intent
-    :param scope: objects of the intent; None: nothing is needed by others
+    :param scope: objects of the intent; None: only objects of a GitOps tool are kept
     :raises ApiError: the API server refuses, or cannot be reached
     """
     managed = [keep_other(item, why) for item in items if (why := explain_owner(item))]
@@ -129,10 +138,11 @@ def split_needed(
 def _split_needed_pools(
     cluster: Cluster, kind: str, pools: tuple[Resource, ...], scope: Scope
 ) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return the pools of addresses that a removal may take, and the outcomes of those from which networks of other
-    users and intents take their addresses.
+    """Return two values: the address pools that a removal may take, and the outcomes ``kept`` of those from which
+    networks of other users and intents take their addresses.
 
     :param kind: kind of the pools
+    :param pools: objects of the kind that belong to the intent
     :param scope: objects of the intent
     """
     short, users = kind.partition(".")[0].lower(), dict[str, list[str]]()
@@ -151,8 +161,8 @@ def _split_needed_pools(
 
 
 def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
-    """Return the objects that a run made for another intent, or that may belong to another one. What an operator made
-    of an object is left out.
+    """Return the objects that a run made for another intent, or that may belong to another intent, as ``kind
+    namespace/name``. Objects that an operator or a user derived from them are left out.
 
     :param scope: objects of the intent
     :raises ApiError: the API server refuses, or cannot be reached
@@ -165,8 +175,8 @@ def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
 
 
 def find_gpu_pods(cluster: Cluster) -> list[str]:
-    """Return the pods of all namespaces that use GPUs on a node and have not ended. A pod that is too large to be read
-    counts. A pod that uses a GPU by a ResourceClaim alone is not recognized.
+    """Return the pods of all namespaces that use GPUs on a node and have not ended, as ``Pod namespace/name``. A pod
+    that is too large to be read counts. A pod that uses a GPU by a ResourceClaim alone is not recognized.
 
     :raises ApiError: the API server refuses, or cannot be reached
     """
@@ -178,7 +188,7 @@ def find_gpu_pods(cluster: Cluster) -> list[str]:
 
 
 def _uses_gpus(pod: Resource) -> bool:
-    """Return whether a pod has a node and GPUs, and has not ended."""
+    """Return whether a pod is assigned to a node, requests GPUs, and has not ended."""
     spec = mapping_at(pod, "spec")
     if not spec.get("nodeName") or mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False
@@ -186,10 +196,10 @@ def _uses_gpus(pod: Resource) -> bool:
 
 
 def list_resource_names(spec: Resource) -> set[str]:
-    """Return the names of the resources that the containers of a pod ask for.
+    """Return the names of the resources in the requests and limits of the containers and init containers of a pod.
 
     :param spec: spec of the pod
-    :raises ResourceError: the spec has an unexpected form
+    :raises ResourceError: the spec is malformed
     """
     containers = (item for key in ("containers", "initContainers") for item in items_of(spec, key, "Pod"))
     amounts = (mapping_at(item, "resources", part) for item in containers for part in ("limits", "requests"))
@@ -201,7 +211,11 @@ def _find_users(cluster: Cluster, kinds: typing.Iterable[str], scope: typing.Opt
 
 
 def _list_objects(cluster: Cluster, kind: str, selector: str = "") -> tuple[Resource, ...]:
-    """Return the objects of a kind; none if the API server does not serve it."""
+    """Return the objects of a kind in all namespaces. Return an empty tuple if the API server does not serve the kind.
+
+    :param selector: label selector in the notation of kubectl; empty for all objects
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
     try:
         return cluster.list(kind, selector=selector).items
     except ApiError as error:
@@ -211,7 +225,8 @@ def _list_objects(cluster: Cluster, kind: str, selector: str = "") -> tuple[Reso
 
 
 def fold_users(users: typing.Sequence[str]) -> list[str]:
-    """Return the first ``_NAMED`` names, and a text with the number of the remaining ones if there are more.
+    """Return the first ``_NAMED`` names. If there are more, append a text with the number of the others, such as ``3
+    more``.
 
     :param users: names of objects
     """
@@ -220,9 +235,10 @@ def fold_users(users: typing.Sequence[str]) -> list[str]:
 
 
 def keep_operator(subject: str, users: typing.Sequence[str]) -> RetainedObject:
-    """Return an operator, or its Helm release, as retained by the teardown, with the objects that keep it.
+    """Return the entry by which the teardown retains an operator or its Helm release, because objects of other users or
+    intents use it.
 
-    :param subject: operator or release, as subject of the finding
+    :param subject: name of the operator or release as subject of the finding
     :param users: objects that :func:`fold_users` returned
     """
     remedy = (
@@ -233,9 +249,10 @@ def keep_operator(subject: str, users: typing.Sequence[str]) -> RetainedObject:
 
 
 def keep_needed(subject: str, others: typing.Sequence[str]) -> RetainedObject:
-    """Return an operator as retained by the teardown, because other intents or other operators may need it.
+    """Return the entry by which the teardown retains an operator, because objects of other intents or operators may
+    need it. Unlike ``keep_operator``, the remedy leaves the removal to the teardown of the last intent.
 
-    :param subject: operator, as subject of the finding
+    :param subject: name of the operator as subject of the finding
     :param others: objects that :func:`fold_users` returned
     """
     remedy = (
@@ -247,9 +264,10 @@ def keep_needed(subject: str, others: typing.Sequence[str]) -> RetainedObject:
 
 
 def keep_driver(subject: str, pods: typing.Sequence[str] = ()) -> RetainedObject:
-    """Return the GPU operator as retained by the teardown, because its driver goes from all nodes with it.
+    """Return the entry by which the teardown retains the GPU operator, because its removal takes the GPU driver off all
+    nodes.
 
-    :param subject: operator, as subject of the finding
+    :param subject: name of the operator as subject of the finding
     :param pods: pods that use GPUs, as :func:`fold_users` returned them; empty if the intent permits no drain
     """
     if not pods:

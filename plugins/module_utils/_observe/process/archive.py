@@ -37,9 +37,9 @@ START = (
 
 
 def build_archive(entry: str) -> bytes:
-    """Return a zip file with a Python module and all modules that it imports, in their packages.
+    """Return a zip file with a Python module and all modules of the collection that it imports, in their packages.
 
-    :param entry: full name of the module
+    :param entry: full name of the module, such as ``ansible_collections.linerate.rdma.plugins.module_utils.x``
     :raises RdmaError: the source of a module cannot be read
     """
     sources: dict[str, str] = {}
@@ -86,8 +86,8 @@ def _read_module_source(name: str) -> str:
 
 
 def _blank_docstrings(source: str, tree: ast.AST) -> str:
-    """Return a source with empty docstrings, since the archive goes to each node. Its lines keep their numbers, which
-    tracebacks name.
+    """Return a source with empty docstrings. This makes the archive smaller, which goes to each node. The lines keep
+    their numbers, so that tracebacks name the right ones.
 
     :param tree: syntax tree of the source
     """
@@ -107,6 +107,8 @@ def _blank_docstrings(source: str, tree: ast.AST) -> str:
 def _list_imports(name: str, path: str, tree: ast.AST) -> typing.Iterator[str]:
     """Yield the full names of the modules of the collection that a source imports. All of these imports are relative.
 
+    :param name: full name of the module with the source
+    :param path: path of the module in the archive
     :param tree: syntax tree of the source
     """
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]

@@ -76,13 +76,13 @@ class Finished:
 
 
 def search_path() -> str:
-    """Return the PATH of this process, with the standard folders that it lacks."""
+    """Return the PATH of this process, followed by those standard folders for programs that it lacks."""
     own = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     return os.pathsep.join(own + [folder for folder in _FOLDERS if folder not in own])
 
 
 def require_tool(tool: str, package: str) -> str:
-    """Return the path of a program, which must be installed.
+    """Return the path of an installed program.
 
     :param tool: name of the program
     :param package: package that contains the program, for the error message
@@ -120,8 +120,10 @@ class Bounds:
     file: int
 
     def apply(self, process: int) -> None:
-        """Set the limits for a program that has just been started, before it can have read any input. A function
-        between fork and exec would be unsafe beside other threads. On systems without prlimit(2), no limits are set.
+        """Set the limits for a program right after it was started, before it can have read any input. On systems
+        without prlimit(2), no limits are set, and a limit that the system refuses is left as it is.
+
+        The limits are not set by a function between fork and exec, because this would be unsafe beside other threads.
 
         :param process: id of the process
         """
@@ -143,12 +145,12 @@ def run(
 ) -> Finished:
     """Run a program until it ends or exceeds a limit. A failure of the program is part of the result, not an exception.
 
-    :param argv: program and arguments. Arguments from outside of the collection must have passed ``operand``
+    :param argv: program and arguments. Arguments from outside of the collection must have passed ``require_operand``
     :param limit_seconds: time limit in seconds
     :param kept: prefixes of environment variables that the program needs although their names suggest a secret
     :param most_bytes: limit of both streams together in bytes. If it is exceeded, the program is killed, and the output
         so far is kept
-    :param more: additional environment variables
+    :param more: additional environment variables, by name; None for no further ones
     :param bounds: limits of memory and files; None for those of this process
     """
     variables = {**make_environment(kept), **(more or {})}
@@ -176,9 +178,10 @@ def _read_streams(
 ) -> tuple[typing.Optional[int], str, str, bool]:
     """Read stdout and stderr of a program until it ends. Kill the program if it exceeds a limit.
 
+    :param process: the started program, with pipes for stdout and stderr
     :param limit_seconds: time limit of the program in seconds
     :param most_bytes: limit of stdout and stderr together in bytes
-    :returns: exit code or None, stdout, stderr, and whether they exceeded ``most_bytes``
+    :returns: exit code (None if the program was killed), stdout, stderr, and whether they exceeded ``most_bytes``
     """
     end, left = time.monotonic() + limit_seconds, most_bytes
     streams = [typing.cast(typing.IO[bytes], stream) for stream in (process.stdout, process.stderr)]
@@ -214,7 +217,7 @@ def _read_streams(
 
 
 def _end_session(leader: int) -> None:
-    """Kill a program and its children with SIGKILL. SIGTERM is not used, because the diagnostic programs need no
+    """Kill a program and its children with SIGKILL. SIGTERM is not sent first, because the diagnostic programs need no
     cleanup, and some ignore it.
 
     :param leader: process ID of the program, which leads its own session
@@ -229,7 +232,10 @@ Answer = typing.TypeVar("Answer")
 
 def call_each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
     """Call ``work`` for every item of ``jobs``, with up to ``parallel`` calls at once. Return the results in the order
-    of ``jobs``.
+    of ``jobs``. An exception of ``work`` is raised.
+
+    :param work: function that gets one item and returns its result
+    :param jobs: items, one for each call
     """
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
         return tuple(pool.map(work, jobs))

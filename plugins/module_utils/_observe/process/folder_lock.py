@@ -54,7 +54,7 @@ while True:
 
 
 class LockOutcome(typing.NamedTuple):
-    """The outcome of an attempt to lock a folder.
+    """The outcome of an attempt to lock a folder. With both defaults, the folder is locked.
 
     :ivar held: whether another process has the lock
     :ivar error: reason why the folder cannot be locked; empty otherwise
@@ -65,10 +65,10 @@ class LockOutcome(typing.NamedTuple):
 
 
 def lock_folder(folder: str, pid: int, wait: float = 0) -> LockOutcome:
-    """Lock a folder until a process ends. Create the folder if it does not exist.
+    """Lock a folder until a process ends, and return the outcome. Create the folder if it does not exist.
 
-    :param pid: process ID of the process
-    :param wait: longest wait in seconds for a lock that another process has
+    :param pid: ID of the process until whose end the folder stays locked
+    :param wait: longest wait in seconds for a lock that another process has; 0 for one attempt
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -87,8 +87,9 @@ def lock_folder(folder: str, pid: int, wait: float = 0) -> LockOutcome:
 
 
 def _open_lock_file(path: str) -> int:
-    """Return a new open file. NFS locks only a file that is open to write, other file systems also one of another user
-    that is open to read.
+    """Open a lock file, create it if it is missing, and return its file descriptor. The file is opened for writing,
+    because NFS locks only such a file. If it belongs to another user, it is opened for reading, which is sufficient on
+    other file systems.
 
     :raises OSError: the file cannot be opened
     """
@@ -99,8 +100,10 @@ def _open_lock_file(path: str) -> int:
 
 
 def _take_lock(file: int, wait: float) -> bool:
-    """Return whether the lock of an open file was taken.
+    """Lock an open file with flock(2). Return whether the lock was taken before the end of the wait.
 
+    :param file: file descriptor
+    :param wait: longest wait in seconds; 0 for one attempt
     :raises OSError: the file system has no locks
     """
     end = time.monotonic() + wait
@@ -118,12 +121,13 @@ def _take_lock(file: int, wait: float) -> bool:
 
 
 def _start_keeper(file: int, pid: int) -> None:
-    """Start a process that keeps a file open until another process ends. Nothing of it is connected to the terminal or
-    to the pipes of its caller.
+    """Start a process that keeps a file open until another process ends. It is connected neither to the terminal nor to
+    the pipes of its caller.
 
-    :param file: open file
+    :param file: file descriptor of the open file
     :param pid: process ID of the other process
-    :raises OSError: it could not be started
+    :raises OSError: the keeper could not be started
+    :raises subprocess.SubprocessError: the keeper failed, or did not start within a minute
     """
     argv = (sys.executable, "-I", "-S", "-c", _KEEPER, str(pid))
     subprocess.run(

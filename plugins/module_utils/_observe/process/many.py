@@ -26,10 +26,12 @@ def iterate_outcomes(
 
     A caller that leaves the iterator early does not wait: no further item is started, and running ones are abandoned.
 
+    :param work: function that gets an item and returns its result
+    :param items: items, one for each call
     :param parallel: number of items at once
     :param error: type of the exceptions of ``work`` that are yielded
-    :param unforeseen: function that converts any other exception of ``work`` to such an error, so that the data of one
-        item does not affect the other items. Without it, such an exception ends the iterator
+    :param unforeseen: function that gets an item and any other exception of ``work``, and returns the error to yield,
+        so that one item does not affect the others. None: such an exception ends the iterator
     """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:

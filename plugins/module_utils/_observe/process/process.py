@@ -14,8 +14,8 @@ _MOST_DIGITS = 10
 
 
 def read_identity(pid: int, proc: str = "/proc") -> str:
-    """Return the identity of a process: boot ID, PID namespace, process ID and start time, separated by slashes. A part
-    that the system does not provide is empty.
+    """Return the identity of a process as text: boot ID, PID namespace, process ID and start time, separated by
+    slashes. A part that the system does not provide is empty.
 
     :param pid: process ID
     :param proc: folder in which procfs is mounted
@@ -24,10 +24,10 @@ def read_identity(pid: int, proc: str = "/proc") -> str:
 
 
 def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
-    """Return whether the process with an identity still runs. Return None if this cannot be determined, because the
-    process belongs to another machine or container, or because the system has no procfs.
+    """Return whether the process with an identity still runs. Return None if this cannot be determined: the identity is
+    malformed or incomplete, the process belongs to another boot, machine or container, or the system has no procfs.
 
-    :param name: boot ID, PID namespace, process ID and start time, separated by slashes
+    :param name: identity that ``read_identity`` returned, maybe on another machine
     :param proc: folder in which procfs is mounted
     """
     boot, _slash, rest = name.partition("/")
@@ -48,7 +48,8 @@ def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
 
 
 def read_boot_id(proc: str = "/proc") -> str:
-    """Return the ID of this boot of this machine, also in a container. Return an empty string if it cannot be read.
+    """Return the ID of this boot of this machine, which is the same in its containers. Return an empty text if it
+    cannot be read.
 
     :param proc: folder in which procfs is mounted
     """
@@ -56,8 +57,8 @@ def read_boot_id(proc: str = "/proc") -> str:
 
 
 def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
-    """Return the ID of this boot, and the identity of the PID namespace of this process. Both are empty if they cannot
-    be read.
+    """Return the ID of this boot, and the number of the PID namespace of this process. Both are empty if one of them
+    cannot be read.
 
     :param proc: folder in which procfs is mounted
     """
@@ -71,8 +72,10 @@ def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
 
 def _read_start_ticks(pid: int, proc: str) -> str:
     """Return the start of a process in clock ticks since boot [proc_pid_stat(5), field 22]. Return ``ended`` for a
-    zombie, and an empty string if the file cannot be read. The process name before this field may contain any
-    character, including brackets.
+    zombie, and an empty text if the process does not exist or its file cannot be read.
+
+    :param pid: process ID
+    :param proc: folder in which procfs is mounted
     """
     try:
         fields = _read_text_file(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()

@@ -52,8 +52,8 @@ _MOST_OF_AN_ERROR = 2000
 
 
 class BmcError(RdmaError):
-    """Raised if a BMC does not answer, answers invalid data, or refuses a request. The text of a BMC is included only
-    if it contains no secret, because it may repeat the request.
+    """Raised if a BMC does not answer, answers invalid data, or refuses a request. The error quotes the BMC only if the
+    quoted text contains no secret, because a BMC may repeat the request in its text.
 
     :ivar cause: category of the error, such as ``timeout`` or ``rights``
     :ivar what: description of the error without the name of the BMC
@@ -71,11 +71,14 @@ class Bmc:
 
     :ivar node: name of the node to which it belongs
     :ivar address: name or IP address
-    :ivar token: session token, used instead of user and password
-    :ivar fingerprint: SHA-256 of its certificate. If set, it is compared instead of verifying the certificate by an
-        authority
+    :ivar port: TCP port of HTTPS
+    :ivar user: user name; empty with a session token
+    :ivar password: password of the user
+    :ivar token: session token, used instead of user and password; empty if these are used
+    :ivar fingerprint: SHA-256 of its certificate, as hexadecimal digits. If set, the certificate is compared with it
+        instead of being verified by an authority
     :ivar system: id of the ComputerSystem that is the node. It may be empty if the BMC has only one system with a BIOS,
-        or reports which system it belongs to
+        or if the BMC reports to which system it belongs
     :ivar asserted: whether the inventory declares that the BMC belongs to the node, for a BMC that reports no identity
         to compare
     """
@@ -92,8 +95,8 @@ class Bmc:
 
     @property
     def place(self) -> str:
-        """The normalized address, port and system id as text. If it is equal for two nodes, both name the same system
-        of the same BMC.
+        """Return the normalized address, port and system id as text. If two nodes have the same text, both name the
+        same system of the same BMC.
         """
         host = self.address.strip("[]").lower().rstrip(".")
         with contextlib.suppress(ValueError):
@@ -113,8 +116,8 @@ class Bmc:
         return BmcError(cause, str(self), what, remedy)
 
     def unforeseen(self, error: Exception) -> BmcError:
-        """Convert an unexpected exception to an error of this BMC. Its text is left out, because it may contain user
-        name and password.
+        """Return an unexpected exception as an error of this BMC. The text of the exception is left out, because it may
+        contain user name and password.
         """
         told = wrap_unforeseen(error, "it answered", quoted=False)
         return self.error(
@@ -124,7 +127,9 @@ class Bmc:
         )
 
     def holds_secret(self, text: str) -> bool:
-        """Return whether a text contains the user name, the password or the token."""
+        """Return whether a text contains the user name as a word, the password, the token, or user and password in the
+        encoding of HTTP basic authentication.
+        """
         secrets = [self.password, self.token, *([encode_basic(self)] if self.user else [])]
         return any(secret and secret in text for secret in secrets) or bool(
             self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)
@@ -132,14 +137,17 @@ class Bmc:
 
 
 def encode_basic(bmc: Bmc) -> str:
-    """Return user and password in the encoding of HTTP basic authentication."""
+    """Return the user and the password of a BMC, joined by a colon and encoded in base64 for HTTP basic
+    authentication.
+    """
     return base64.b64encode(f"{bmc.user}:{bmc.password}".encode()).decode()
 
 
 def fingerprint_of(text: str) -> str:
-    """Return a SHA-256 fingerprint as 64 lower-case hexadecimal digits. The text may contain colons, as openssl and
-    browsers display it.
+    """Return a SHA-256 fingerprint as 64 lower-case hexadecimal digits.
 
+    :param text: the fingerprint, also with colons or spaces, or after ``sha256:`` or ``...=``, as openssl and browsers
+        display it
     :raises RdmaError: the text is not a SHA-256 fingerprint
     """
     digits = text.strip().lower().rpartition("=")[2].removeprefix("sha256:").replace(":", "").replace(" ", "")
@@ -152,9 +160,10 @@ def fingerprint_of(text: str) -> str:
 
 
 def address_of(text: str) -> str:
-    """Return the name or IP address of a BMC after validation.
+    """Return the name or IP address of a BMC unchanged if it is valid.
 
-    :raises RdmaError: the text is invalid. The error does not quote it, because a URL may contain a password
+    :raises RdmaError: the text is empty, or has a scheme, a user, a path or unprintable characters. The error does not
+        quote it, because a URL may contain a password
     """
     if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@?#\\ "):
         raise RdmaError(

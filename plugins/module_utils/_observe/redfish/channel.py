@@ -22,7 +22,9 @@ _PIECE = 65536
 
 
 class TooMuch(Exception):
-    """Raised if more bytes arrive for one answer than any valid answer has, including the overhead of TLS and HTTP."""
+    """Raised if more bytes arrive for one answer than a valid answer can have, including the overhead of TLS and
+    HTTP.
+    """
 
 
 def count_seconds_left(end: float) -> float:
@@ -38,14 +40,15 @@ def count_seconds_left(end: float) -> float:
 
 
 class TlsChannel:
-    """A TLS connection with the methods of a socket that ``http.client`` calls.
+    """A TLS connection with those methods of a socket that ``http.client`` calls. It has one deadline, and a limit on
+    the received bytes of an answer.
 
     :param plain: the connected socket, which the channel closes
     :param context: settings of TLS
-    :param host: name of the server, for the verification of its certificate
+    :param host: name of the server, against which its certificate is verified
     :param end: deadline for all operations, as a time of ``time.monotonic``
     :param most: maximum number of bytes of one answer, including the overhead of TLS
-    :ivar end: the deadline, which may be changed
+    :ivar end: deadline for all operations, as a time of ``time.monotonic``. The owner may change it
     """
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, host: str, end: float, most: int) -> None:
@@ -75,7 +78,7 @@ class TlsChannel:
         return self._tls.getpeercert(binary_form=True)
 
     def expect_answer(self) -> None:
-        """Set the number of received bytes to 0, because a new answer begins."""
+        """Reset the count of received bytes to 0. Call this before each new answer."""
         self._taken = 0
 
     def sendall(self, data: typing.Any) -> None:
@@ -92,7 +95,7 @@ class TlsChannel:
         are closed.
 
         :param mode: must be ``rb``
-        :raises ValueError: the mode is another one
+        :raises ValueError: the mode is not ``rb``
         """
         if mode != "rb":
             raise ValueError(mode)
@@ -106,14 +109,16 @@ class TlsChannel:
             self._plain.close()
 
     def let_go(self) -> None:
-        """Record that a file object was closed, and close the socket if it was the last one of a closed channel."""
+        """Count a file object of this channel as closed. If the channel is closed and this was its last file object,
+        close the socket.
+        """
         self._readers -= 1
         if self._closed:
             self.close()
 
     def read_into(self, place: typing.Any) -> int:
-        """Read the available bytes into a buffer, and wait if there are none. Return the number of bytes, 0 at the end
-        of the stream.
+        """Read available bytes into a buffer, and wait until some arrive. Return the number of bytes; 0 at the end of
+        the stream.
 
         :param place: writable buffer that receives the bytes
         :raises OSError: reading failed, or the deadline has passed
@@ -126,8 +131,8 @@ class TlsChannel:
             return 0
 
     def _call(self, step: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
-        """Call a function of OpenSSL until it has enough received data, and send the data that it produces. Return its
-        result.
+        """Call a function of OpenSSL, and repeat it with further received data as long as it needs more. Send the data
+        that it produces, and return its result.
 
         :param step: method of the TLS object, such as ``read``
         :param arguments: arguments of the method

@@ -22,7 +22,11 @@ _NOT_YET, _EXPIRED, _NAMES, _AUTHORITIES = 9, 10, (62, 64), (2, 18, 19, 20, 21)
 
 
 def explain_untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
-    """Return the error for a certificate that is not trusted."""
+    """Return the error for a certificate of a BMC that is not trusted. Its cause and remedy depend on the reason:
+    expired, not valid yet, another name, an unknown authority, or any other reason.
+
+    :param error: exception of the TLS handshake
+    """
     shown = "openssl x509 -noout -subject -dates -ext subjectAltName -fingerprint -sha256"
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
     if error.verify_code == _EXPIRED:
@@ -56,7 +60,7 @@ def explain_untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError
 def explain_timeout(bmc: Bmc, what: str, seconds: float) -> BmcError:
     """Return the error for a request that was not answered before the time limit of its BMC was over.
 
-    :param what: description of the request
+    :param what: request for the message, such as ``GET /redfish/v1``
     :param seconds: time limit of the BMC in seconds
     """
     return bmc.error("timeout", f"{what}: limit of {seconds:g} s reached", "Set a longer limit, or restart the BMC")
@@ -66,7 +70,7 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
     """Return the error for a write that was aborted, because no answer arrived before another run could have taken the
     Lease. It is unknown whether the BMC has accepted the write.
 
-    :param what: description of the request
+    :param what: request for the message, such as ``PATCH /redfish/v1/Systems/1/Bios/Settings``
     """
     seen = (
         f"{what}: the BMC did not respond while the Lease of the run was valid, so the run gave up; whether the BMC"
@@ -76,9 +80,11 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
 
 
 def explain_lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
-    """Return the error for a request whose connection to the BMC could not be opened, or broke.
+    """Return the error for a request whose connection to the BMC could not be opened, or broke. The exception
+    determines its cause and remedy.
 
-    :param what: description of the request
+    :param what: request for the message, such as ``GET /redfish/v1``
+    :param error: exception of the socket, of TLS or of HTTP
     """
     if isinstance(error, (TimeoutError, socket.timeout)):
         return bmc.error("timeout", f"no response within {CONNECT:g} s", "Check its power, its cable and the firewalls")
@@ -118,9 +124,10 @@ def explain_lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
 
 
 def explain_refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
-    """Return the error for a response whose HTTP status is not a success.
+    """Return the error for a read whose HTTP status is not a success. The status determines its cause and remedy.
 
-    :param what: description of the request
+    :param what: request for the message, such as ``GET /redfish/v1``
+    :param status: HTTP status of the answer
     :param reason: id of the message that the BMC sent; empty if it sent none
     """
     seen = f"the BMC responded to {what} with {status}{f' ({reason})' if reason else ''}"
@@ -148,12 +155,13 @@ def explain_refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
-    """Return the error for a write that the BMC refused, with a remedy that depends on the HTTP status.
+    """Return the error for a write that the BMC refused. The HTTP status determines its cause and remedy.
 
-    :param what: description of the request
+    :param what: request for the message, such as ``PATCH /redfish/v1/Systems/1/Bios/Settings``
     :param status: HTTP status of the answer
     :param reason: id of the message of the BMC; empty if it sent none
-    :param words: text of the message of the BMC, which is left out if it contains a secret
+    :param words: text of the message of the BMC, which is left out of the error if it contains a secret; empty if it
+        sent none
     """
     told = f"; the BMC reports: {words}" if words and not bmc.holds_secret(words) else ""
     seen = f"the BMC responded to {what} with {status}{f' ({reason})' if reason else ''}"

@@ -70,9 +70,10 @@ class Write(typing.NamedTuple):
 
     :ivar body: JSON text of the request
     :ivar headers: HTTP headers of the request, by name
-    :ivar prove: function that is called before each attempt, and raises an error if the BMC does not belong to the node
-        or the write is forbidden. It may read from the same BMC
-    :ivar guard: permission check that is called immediately before the request is sent
+    :ivar prove: function without arguments that is called before each attempt, and raises an error if the BMC does not
+        belong to the node or the write is forbidden. It may read from the same BMC
+    :ivar guard: permission to write. It is asked immediately before the request is sent, and tells for how many seconds
+        the permission remains
     """
 
     body: bytes
@@ -88,6 +89,7 @@ class Session:
     :param seconds: limit in seconds for all requests to this BMC together
     :param sleep: function that sleeps for a number of seconds
     :ivar bmc: BMC with its address and credentials
+    :param trust: TLS settings by which the certificate of the BMC is verified
     :ivar end: time of a monotonic clock, in seconds, after which no request is sent
     """
 
@@ -109,7 +111,7 @@ class Session:
         self._close_connection()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """Send a GET for a Redfish resource, and return its decoded JSON.
+        """Send a GET for a Redfish resource, and return its decoded JSON. Its ETag is stored for ``etag``.
 
         :param path: path on this BMC, optionally with a query
         :raises BmcError: the BMC does not answer, or its answer is not a resource
@@ -141,7 +143,11 @@ class Session:
         return data
 
     def _get_following_redirects(self, path: str) -> BmcAnswer:
-        """Return the successful answer to a GET. Redirections within this BMC are followed."""
+        """Return the answer with status 200 to a GET. At most ``_REDIRECTS`` redirections within this BMC are followed.
+
+        :param path: path on this BMC
+        :raises BmcError: the BMC does not answer, answers with another status, or redirects to another host
+        """
         for _redirect in range(_REDIRECTS + 1):
             answer = self._request_with_retries("GET", path)
             if answer.status == 200:
@@ -152,7 +158,11 @@ class Session:
         raise self.error("status", f"GET {path} is redirected repeatedly", "Update the firmware of the BMC")
 
     def etag(self, path: str) -> str:
-        """Return the ETag of a resource from its last ``get``. Return an empty string if it has none."""
+        """Return the ETag of a resource from the last ``get`` of its path. Return an empty text if the resource was not
+        read, or has no ETag.
+
+        :param path: path on this BMC
+        """
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> BmcAnswer:
@@ -162,8 +172,8 @@ class Session:
         :param method: PATCH or POST
         :param path: path on this BMC
         :param write: content of the request, and the checks before it is sent
-        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if the result is unknown, otherwise the BMC
-            has not accepted the write
+        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy``: it is unknown whether the BMC has accepted
+            the write; with any other cause: the BMC has not accepted it
         :raises RdmaError: the write is not permitted
         """
         return self._request_with_retries(method, path, write)
@@ -193,12 +203,14 @@ class Session:
         return target
 
     def _request_with_retries(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
-        """Return the answer to a request. A GET or PATCH is sent again if the BMC is busy. A GET is also sent again if
-        the connection broke.
+        """Return the answer to a request, of any HTTP status. If the BMC is busy, a GET or PATCH is sent again. If the
+        connection broke, only a GET is sent again. There are at most ``ATTEMPTS`` attempts, within the time limit of
+        the BMC.
 
         :param method: GET, PATCH or POST
         :param path: path on this BMC
         :param write: content and checks of a PATCH or POST; None for a GET
+        :raises BmcError: the BMC does not answer, or is busy until the time limit
         """
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
@@ -336,9 +348,10 @@ class Session:
 
     @contextlib.contextmanager
     def _convert_errors(self, what: str) -> typing.Iterator[None]:
-        """Convert errors of the socket, TLS and HTTP to errors with a cause, and close the connection.
+        """Return a context manager that converts errors of the socket, TLS and HTTP to a BmcError with a cause and a
+        remedy, and closes the connection.
 
-        :param what: description of the request
+        :param what: request for the message, such as ``GET /redfish/v1``
         """
         try:
             yield

@@ -14,10 +14,11 @@ from .channel import TlsChannel
 
 
 class Trust:
-    """The TLS contexts that verify the certificates of BMCs. They are created once, because reading the authorities of
-    the system takes time. All threads may share them.
+    """The TLS contexts that verify the certificates of BMCs. They are created once and shared by all threads, because
+    reading the certificate authorities of the system takes time.
 
-    :param validate: whether certificates are verified. A fingerprint is always verified
+    :param validate: whether certificates are verified by an authority. The fingerprint of a BMC that has one is always
+        compared
     :param ca_path: file or folder with certificate authorities; empty for those of the system
     :raises RdmaError: ``ca_path`` contains no certificate authorities
     """
@@ -31,7 +32,11 @@ class Trust:
 
 
 def read_digest(secure: TlsChannel) -> str:
-    """Return the SHA-256 of the certificate of the peer. Return an empty string if there is no certificate."""
+    """Return the SHA-256 of the certificate of the BMC as hexadecimal digits. Return an empty text if it sent no
+    certificate.
+
+    :param secure: connection to the BMC after the handshake
+    """
     certificate = secure.certificate()
     return hashlib.sha256(certificate).hexdigest() if certificate else ""
 

@@ -21,9 +21,10 @@ _TAKEN = (200, 201, 202, 204)
 
 
 def refuse_stranger(session: Session, claims: Claims, machine: Identity) -> None:
-    """Verify that the system of a BMC is the node of the session.
+    """Verify that the system of a BMC is the node of the session, and raise an error if it is not.
 
-    :param claims: identities of the nodes
+    :param session: connection to the BMC
+    :param claims: identities of all nodes, with which the identity of the system is compared
     :param machine: identity that the BMC reports for the system
     :raises BmcError: with the cause ``identity``: the identity belongs to another machine, or it cannot be compared and
         the inventory does not declare that the BMC belongs to the node
@@ -39,8 +40,8 @@ class Writer:
     :param session: connection to the BMC
     :param system: the system as it was read earlier in the run
     :param claims: identities of the nodes, with which the system is compared before each write
-    :param guard: function that is called immediately before each write, and raises an error if the run may no longer
-        write
+    :param guard: permission to write. It is asked immediately before each write, and raises an error if the run may no
+        longer write
     """
 
     def __init__(self, session: Session, system: System, claims: Claims, guard: Guard) -> None:
@@ -49,10 +50,12 @@ class Writer:
     def patch(self, path: str, body: typing.Mapping[str, typing.Any]) -> str:
         """Change values of a resource, if it has not changed since it was last read.
 
+        :param path: path of the resource on this BMC
         :param body: properties to change, with their new values
         :returns: id of the job that will apply the values; empty if there is none
-        :raises BmcError: with the cause ``changed`` if the resource has changed since, ``closed`` or ``timeout`` if the
-            result is unknown, otherwise the BMC has not accepted the values
+        :raises BmcError: with the cause ``changed``: the resource has changed since it was read; ``closed``,
+            ``timeout`` or ``busy``: it is unknown whether the BMC has accepted the values; with any other cause: the
+            BMC has not accepted them
         :raises RdmaError: the permission to write is lost
         """
         known = self._session.etag(path)
@@ -64,8 +67,8 @@ class Writer:
 
         :param path: path of the action on this BMC
         :param body: parameters of the action
-        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if only its effect shows whether it was
-            accepted, otherwise the BMC has not accepted it
+        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy``: only the effect of the action shows
+            whether the BMC accepted it; with any other cause: the BMC has not accepted it
         :raises RdmaError: the permission to write is lost
         """
         self._send("POST", path, body, {})
@@ -87,7 +90,10 @@ class Writer:
         return answer
 
     def _prove_identity(self) -> None:
-        """Read the system again and verify its identity, because another BMC may answer at the address now."""
+        """Read the system again and verify that it is the node, because another BMC may answer at the address now.
+
+        :raises BmcError: the system cannot be read, or is not the node
+        """
         try:
             system = parse(self._session.get(self._path))
         except ParseError as error:

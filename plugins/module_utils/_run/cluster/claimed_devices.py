@@ -17,8 +17,8 @@ _OTHER_USES = ("gpu", "channel", "other")
 
 
 class ClaimedDevices:
-    """A reader of ResourceClaims and ResourceClaimTemplates, which lists those of a namespace once, if a pod of the
-    namespace has claims.
+    """A reader of ResourceClaims and ResourceClaimTemplates. It lists those of a namespace once, when a pod of the
+    namespace with claims is first asked about.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -26,8 +26,8 @@ class ClaimedDevices:
         self._claims: dict[str, DeviceClaims] = {}
 
     def may_be_network(self, spec: Resource, namespace: str) -> bool:
-        """Return whether a claim of a pod is for network devices. A claim that cannot be read, or whose DeviceClass is
-        not known, counts as one.
+        """Return whether a claim of a pod may be for network devices. A claim that cannot be read, or whose DeviceClass
+        is not known, may be. A pod without claims returns False.
 
         :param spec: spec of the pod, or of its template
         :param namespace: namespace of the pod

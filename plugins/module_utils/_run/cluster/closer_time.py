@@ -34,11 +34,12 @@ class Moment(typing.NamedTuple):
 
 def ask_closer(asked: float, answered: float, date: typing.Callable[[], str]) -> typing.Optional[Moment]:
     """Read the clock of a node again, up to ``ATTEMPTS`` times, and return the reading with the shortest round trip.
-    Return None if the first answer was fast enough, or if no later one was faster.
+    Return None if the first reading took at most ``SLOW_SECONDS``, or if no later one was faster.
 
-    :param asked: time of the controller before the first reading
-    :param answered: time of the controller after the first reading
-    :param date: runs ``date +%s.%N`` on the node, and returns its output
+    :param asked: time of the controller before the first reading, in seconds since 1970-01-01 UTC
+    :param answered: time of the controller after the first reading, in seconds since 1970-01-01 UTC
+    :param date: function that runs ``date +%s.%N`` on the node, and returns its output; output without a time ends the
+        attempts
     """
     best, shortest = None, answered - asked
     for _attempt in range(ATTEMPTS):

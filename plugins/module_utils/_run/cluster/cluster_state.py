@@ -42,8 +42,10 @@ IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetwork
 
 
 def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
-    """Return the kinds of objects that must be watched for these targets. A target is a fabric with its nodes and
-    objects.
+    """Return the kinds of objects that must be watched for the targets. A target is a fabric with its nodes and the
+    objects of the cluster that report its state.
+
+    :param targets: fabrics with their nodes and objects
     """
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
@@ -52,8 +54,11 @@ def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
 
 
 def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
-    """Return a filter for each kind of objects that tenants and kubelets create too, in any number and size. The
-    filters keep the NetworkAttachmentDefinitions of the targets, and pods that are not mirror pods.
+    """Return a filter for each kind of objects that tenants and kubelets create too, in any number and size, by kind. A
+    filter gets an object and returns whether to keep it: the NetworkAttachmentDefinitions of the targets, and pods that
+    are not mirror pods.
+
+    :param targets: fabrics with their nodes and objects
     """
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
@@ -73,10 +78,11 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 
 
 def take(world: ClusterState, change: KindUpdate) -> ClusterState:
-    """Return the state of the cluster, in which a change of one kind is applied.
+    """Return the state of the cluster after a change of the objects of one kind.
 
     :param world: state of the cluster before the change
-    :raises ResourceError: an object does not have the form of its kind
+    :param change: changed objects of the kind, or the error of its watch
+    :raises ResourceError: an object is malformed
     """
     kind = change.kind
     if change.action == "error":
@@ -103,9 +109,9 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
 
 
 def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
-    """Yield the changes in their order. Consecutive changes of one kind are merged into one, because each update copies
-    the state of the kind. Two changes of the same object stay separate, because the number of changes of each node
-    matters.
+    """Yield the changes in their order. Consecutive updates of one kind are merged into one change, because applying
+    each change copies the state of the kind. Two updates of the same object stay separate, because the number of
+    changes of each node matters.
 
     :param news: changes in the order in which they arrived
     """
@@ -126,9 +132,10 @@ def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[Kin
 
 
 def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """Return the parsed objects of a kind that the state contains, by name.
+    """Return the parsed objects of a kind that the state contains, by name; empty if it contains none.
 
     :param world: state of the cluster
+    :param kind: kind of the objects
     """
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
@@ -136,9 +143,14 @@ def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typi
 
 def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
     """Return the state of the cluster with an error of one kind. If objects of the kind were read before, they stay
-    valid, because the watch retries by itself.
+    valid but are marked as stale, because the watch retries by itself.
+
+    If no object was read, an error of a required kind makes the kind unread, and an error of any other kind is only
+    recorded.
 
     :param world: state of the cluster before the error
+    :param kind: kind that could not be read
+    :param error: reason as text
     """
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
@@ -160,11 +172,12 @@ def _compute_object_key(kind: str, item: Resource) -> str:
 def _collect_histories(
     world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
-    """Return the histories of the nodes, updated with changes of one kind. A history counts how often a node has booted
-    and how often it became NotReady.
+    """Return the histories of the nodes, by name, updated with changes of one kind. A history counts how often a node
+    has booted and how often it became NotReady since the generation of its SriovNetworkNodeState changed.
 
     :param world: state of the cluster before the changes
-    :param news: changed objects of the kind, by name
+    :param kind: kind of the changed objects. Only Node and SriovNetworkNodeState change a history
+    :param news: changed objects of the kind, parsed, by name
     """
     if kind not in ("Node", "SriovNetworkNodeState"):
         return world.histories

@@ -31,11 +31,12 @@ def remove_finalizers(
 
     The removal does not depend on the resourceVersion, so that a kubelet cannot prevent it by frequent status updates.
     This is safe because the API server refuses new finalizers on an object that is being deleted. A pod whose patch is
-    refused, or that was replaced meanwhile, is skipped: the code that waits for the pod reports the reason.
+    refused, or that was replaced meanwhile, is skipped, and so are all pods if they cannot be listed: the code that
+    waits for the pods reports the reason.
 
     :param namespace: namespace of the collection, in which no other client creates pods
     :param selector: label selector of the pods
-    :param made: returns whether the collection has created a pod, in addition to its labels
+    :param made: function that gets a pod and returns whether the collection created it, by more than its labels
     """
     done: list[str] = []
     with contextlib.suppress(ApiError):
@@ -53,9 +54,11 @@ def remove_finalizers(
 
 
 def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
-    """Delete the objects of those mirror pods that are being deleted, and return their names. Any kubelet can create a
-    mirror pod in any namespace, and only that kubelet confirms its end. Without this function the namespace would
-    remain, and each later run would wait for its deletion in vain.
+    """Delete the objects of those mirror pods that are being deleted, and return their names. An object whose deletion
+    is refused is skipped.
+
+    Any kubelet can create a mirror pod in any namespace, and only that kubelet confirms its end. Without this function
+    the namespace would remain, and each later run would wait for its deletion in vain.
 
     :param namespace: namespace of the collection that is being deleted, so that no new pod can be created in it
     """
@@ -76,6 +79,7 @@ class FinalizerSweep:
     """A periodic task that removes finalizers and mirror pods while a deletion is awaited, every ``LOOK_AT_FINALIZERS``
     seconds.
 
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :ivar works: functions that call :func:`remove_finalizers` and :func:`end_mirror_pods` with their arguments
     """
 
@@ -92,5 +96,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Return whether a pod has no owner reference. The pods for measurements have none."""
+    """Return whether a pod has no owner reference, as pods for measurements."""
     return not item["metadata"].get("ownerReferences")

@@ -25,10 +25,10 @@ _RDMA_FILES = "/dev/infiniband"
 
 
 class FunctionHolders:
-    """A collector of the running pods that may use virtual or physical functions.
+    """A collector of the running pods that may use virtual or physical functions of some nodes.
 
     :param nodes: names of the nodes whose pods count
-    :param prefix: prefix of the resources of virtual functions
+    :param prefix: prefix of the names of resources that are virtual functions
     """
 
     def __init__(self, cluster: Cluster, nodes: typing.Container[str], prefix: str) -> None:
@@ -40,12 +40,13 @@ class FunctionHolders:
     def collect(
         self, pods: typing.Iterable[Resource], keep: typing.Callable[[Resource], bool]
     ) -> typing.Iterator[Resource]:
-        """Yield the pods that another reader keeps, and add each pod that may use virtual functions to ``found``.
+        """Yield those pods that another reader keeps, and add each pod that may use virtual or physical functions to
+        ``found``. A pod that is too large to be read is not added.
 
         :param pods: pods of the API server
-        :param keep: returns whether to yield a pod
+        :param keep: function that gets a pod and returns whether to yield it
         :raises ApiError: the API server cannot be reached
-        :raises ResourceError: an object does not have the form of a pod
+        :raises ResourceError: a pod is malformed
         """
         for pod in pods:
             if not why_not_read(pod):
@@ -80,7 +81,9 @@ class FunctionHolders:
 
 
 def _is_device(resource: str) -> bool:
-    """Return whether a resource is an extended resource: its name has a domain that is not of Kubernetes."""
+    """Return whether the name of a resource is that of an extended resource, such as ``nvidia.com/gpu``: it has a
+    domain, and the domain is not kubernetes.io or below it.
+    """
     domain, slash, _name = resource.partition("/")
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 

@@ -13,13 +13,13 @@ from ..._model.run.findings import FAIL, Finding, Waiver
 
 @dataclasses.dataclass(frozen=True)
 class KnownUses:
-    """The uses of NICs by the nodes themselves, as the last run saw them.
+    """The uses of NICs by the nodes themselves, as the last run of stage network saw them.
 
-    :ivar functions: use of physical functions, by node and by interface or PCI address; a node whose default routes are
-        unknown is left out
-    :ivar driven: use of NICs whose driver NVIDIA's network operator replaces
+    :ivar functions: use of physical functions as text, by node, and for each node by interface or PCI address. A node
+        whose default routes are unknown is left out
+    :ivar driven: use of NICs whose driver NVIDIA's network operator replaces; None if it is not known
     :ivar waivers: waivers of the intent
-    :ivar told: warnings so far, as text
+    :ivar told: warnings so far, as text; ``warn`` appends to it
     """
 
     functions: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -28,11 +28,15 @@ class KnownUses:
     told: list[str] = dataclasses.field(default_factory=list)
 
     def warn(self, text: str) -> None:
-        """Add a warning."""
+        """Append a warning to ``told``.
+
+        :param text: the warning
+        """
         self.told.append(text)
 
     def is_waived(self, subject: str, measured: str) -> bool:
-        """Return whether a waiver for network.lint_uplink permits that a node loses a NIC that it uses.
+        """Return whether a waiver for network.lint_uplink permits that a node loses the link of a NIC that it uses
+        itself.
 
         :param subject: subject of the waiver
         :param measured: use of the NIC, as text
@@ -43,7 +47,7 @@ class KnownUses:
 
 
 def describe_waiver(subject: str) -> str:
-    """Return the remedy for a NIC that a node uses itself.
+    """Return the remedy for the finding that a node uses a NIC itself, with the waiver that permits its loss.
 
     :param subject: subject of the waiver
     """

@@ -51,8 +51,8 @@ _AGAIN = 1.0
 
 
 def read_clock() -> float:
-    """Return a monotonic time in seconds that, where the system supports it, also advances while the machine is
-    suspended: the Lease expires meanwhile.
+    """Return a monotonic time in seconds that also advances while the machine is suspended, because a Lease expires
+    meanwhile too. Where the system does not provide such a clock, the time does not advance during a suspension.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
@@ -79,10 +79,10 @@ class Keeper:
 
         :param cluster: client of the API server
         :param me: identity of this run
-        :param doing: name of the module that holds the Lease
+        :param doing: name of the module that works under the Lease, which the Lease shows to other runs
         :param now: function that returns the time of a monotonic clock, in seconds
-        :param alive: function that returns whether the process with an identity still runs; None if unknown
-        :param end: function that ends this process after its ansible-playbook has ended
+        :param alive: function that gets the identity of a process and returns whether it still runs; None if unknown
+        :param end: function that ends this process. It is called when the ansible-playbook of this process has ended
         :param pause: function that sleeps for a number of seconds while the API server is unreachable
         """
         self._cluster = cluster
@@ -97,14 +97,15 @@ class Keeper:
         self._lost: typing.Optional[LeaseLost] = None
 
     def take(self, continues: bool, pause: typing.Callable[[float], None], say: Say, wait: float) -> None:
-        """Take the Lease, and wait for another holder if necessary.
+        """Take the Lease. While another run holds it, wait until that run releases it or its Lease expires.
 
-        :param continues: whether this run took the Lease before and has not released it. Then no other run may have
-            held it meanwhile, because the facts of this run would be outdated
+        :param continues: whether this run took the Lease before and has not released it. If so, it is an error if the
+            Lease is no longer its own: another run may have changed the cluster, so that the facts of this run are
+            outdated
         :param pause: function that sleeps for a number of seconds
-        :param say: called once with a message when the wait begins
+        :param say: function that gets a message as text; called once, when the wait begins
         :param wait: longest wait in seconds
-        :raises LeaseHeld: another run still holds the Lease
+        :raises LeaseHeld: another run still holds the Lease after the wait
         :raises LeaseLost: this run held the Lease before, and no longer does
         :raises ApiError: the API server refuses, or cannot be reached
         """
@@ -141,8 +142,8 @@ class Keeper:
     def ask(self) -> float:
         """Verify that this run still holds the Lease. Call it before each write to the cluster or to a node.
 
-        Always reads the API server: the Lease may have been deleted and taken by another run. If the API server is
-        temporarily unreachable, retry every second for as long as no other run can take the Lease.
+        The API server is always read, because the Lease may have been deleted and taken by another run. If the API
+        server is temporarily unreachable, retry every second for as long as no other run can take the Lease.
 
         :returns: seconds from now during which no other run can take the Lease
         :raises LeaseLost: this run no longer holds the Lease
@@ -158,8 +159,9 @@ class Keeper:
             self._pause(_AGAIN)
 
     def _left(self) -> float:
-        """Return the seconds from now in which no other run can take the Lease. They end ``WORKING`` seconds after the
-        last renewal."""
+        """Return the seconds from now in which no other run can take the Lease: ``WORKING`` seconds after the last
+        renewal, it may. The result is negative after that time.
+        """
         return WORKING - (self._clock() - self._renewed)
 
     def _look_or_renew(self) -> None:
@@ -178,10 +180,11 @@ class Keeper:
         """Verify, before a write on a node, that this run holds the Lease for the duration of that write. Renew the
         Lease only if it would expire earlier, because many nodes may check at the same time.
 
-        :param continues: whether this run has taken the Lease before
+        :param continues: whether this run has taken the Lease before. It decides the error if another run holds the
+            Lease
         :param seconds: seconds for which the Lease must not expire
-        :raises LeaseHeld: another run holds the Lease
-        :raises LeaseLost: this run held the Lease before, or no run holds it
+        :raises LeaseHeld: another run holds the Lease, and this run has not taken it before
+        :raises LeaseLost: this run took the Lease before and has lost it, or no run holds it
         :raises ApiError: the API server refuses, or cannot be reached
         """
         for left in reversed(range(_TRIES)):
@@ -204,7 +207,7 @@ class Keeper:
     def renew(self, seconds: int) -> None:
         """Renew the Lease, so that no other run takes it. Retry if another client changes the Lease at the same time.
 
-        :param seconds: new duration of the Lease
+        :param seconds: new duration of the Lease in seconds
         :raises LeaseLost: another run holds the Lease, or no run does
         :raises ApiError: the API server refuses, or cannot be reached
         """
@@ -225,7 +228,7 @@ class Keeper:
                 return
 
     def release(self) -> bool:
-        """Delete the Lease. Return False if this run does not hold it, or if the API server refused the deletion
+        """Delete the Lease. Return False if this run does not hold it, or if the API server refused each attempt
         because the Lease was changed at the same time.
 
         :raises ApiError: the API server refuses, or cannot be reached
@@ -243,12 +246,13 @@ class Keeper:
 
     @contextlib.contextmanager
     def working(self, stays: bool) -> typing.Iterator[None]:
-        """Provide a context in which a thread renews the Lease. Afterwards keep the Lease for the following tasks of
-        the run, or release it. If the body is interrupted, the run ends: the Lease is released at once, so that the
-        next run need not wait.
+        """Return a context manager in which a thread renews the Lease. At its end, the Lease is kept for the following
+        tasks of the run, or released. If the body is interrupted from the keyboard, the Lease is released at once,
+        because the run ends: the next run then need not wait.
 
-        :param stays: whether the run continues after the body
-        :raises LeaseLost: the Lease was lost meanwhile. It replaces the error of the body, which is only a consequence
+        :param stays: whether the run continues after the body, so that it keeps the Lease
+        :raises LeaseLost: the Lease was lost meanwhile. This error replaces the error of the body, which is only a
+            consequence
         """
         over = threading.Event()
         threading.Thread(target=self.keep, args=(over.wait,), daemon=True).start()
@@ -274,10 +278,10 @@ class Keeper:
             self.release()
 
     def keep(self, wait: typing.Callable[[float], bool]) -> None:
-        """Renew the Lease every ``RENEWAL`` seconds until ``wait`` returns true or the Lease is lost. End this process
-        if its ansible-playbook is gone. This method runs in a thread.
+        """Renew the Lease every ``RENEWAL`` seconds until ``wait`` returns true or the Lease is lost. If the
+        ansible-playbook of this process is gone, end this process. This method runs in a thread of its own.
 
-        :param wait: waits for a number of seconds, and returns whether to end
+        :param wait: function that waits for a number of seconds, and returns whether to end
         """
         while not wait(RENEWAL):
             if self._me.process and self._alive(self._me.process) is False:

@@ -41,11 +41,11 @@ _MOST_ASKED, _MOST_LISTENERS = 64, 512
 class ObserveRequest:
     """A request for facts of nodes, with the settings of the command that reads them in an observer.
 
-    :ivar kinds: kinds of facts
+    :ivar kinds: names of the kinds of facts, such as ``hcas``
     :ivar sysfs: roots of sysfs, as the observer sees them
     :ivar netdevs: names of further interfaces to read, which belong to no HCA
     :ivar python: path of the interpreter in the image
-    :ivar seconds: time limit of the command
+    :ivar seconds: time limit of the command, in seconds
     :ivar host: folder in which the observer has the files of its node
     :ivar kernel_arguments: kernel arguments that the intent requires
     :ivar beside_infiniband: whether to read LLDP frames of switches also on the Ethernet NICs of nodes with InfiniBand
@@ -64,6 +64,7 @@ class ObserveRequest:
 class _Timed(typing.NamedTuple):
     """The answer of an observer with its times, in seconds since 1970-01-01 UTC.
 
+    :ivar answer: answer of the observer, not parsed yet
     :ivar asked: time of the controller before the request
     :ivar answered: time of the controller after the answer
     :ivar closer: reading of the node's clock that took less time than the answer; None if there was none
@@ -76,7 +77,11 @@ class _Timed(typing.NamedTuple):
 
 
 def count_parallel(kinds: typing.Iterable[str]) -> int:
-    """Return the number of nodes from which these kinds of facts are read at the same time."""
+    """Return the number of nodes from which these kinds of facts are read at the same time. It is larger if a kind
+    makes nodes listen for LLDP frames, because these nodes only wait.
+
+    :param kinds: names of kinds of facts, such as ``hcas``
+    """
     return _MOST_LISTENERS if not set(list_kinds_at(LLDP)).isdisjoint(kinds) else _MOST_ASKED
 
 
@@ -87,9 +92,12 @@ def look(
     asked: ObserveRequest,
     parallel: int = PARALLEL,
 ) -> typing.Iterator[tuple[str, dict[str, ObserverReply]]]:
-    """Yield each node with its replies by kind of fact. If a node could not be read, each of its replies is the error.
+    """Read facts of nodes through their observers, and yield each node with its replies by kind of fact, in the order
+    of completion. If a node could not be read, each of its replies is the error.
 
-    :param observers: observers of the nodes. One that is not ready yields an error with the reason
+    :param namespace: namespace of the observers
+    :param observers: observers of the nodes. For an observer that is not ready, the replies are the error with the
+        reason
     :param asked: facts to read
     :param parallel: maximum number of connections at the same time
     :raises RdmaError: the archive of the code cannot be created
@@ -134,10 +142,10 @@ def look(
 
 
 def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """Return the replies of a node by kind of fact, parsed from the answer of its observer. An unexpected exception
-    becomes the error of this node, so that the other nodes are still read.
+    """Return the replies of a node by kind of fact, as ``_shown`` does. An unexpected exception becomes the error of
+    this node, so that the other nodes are still read.
 
-    :param asked: kinds of facts that were requested, and their settings
+    :param asked: the request, with the kinds of facts
     :param timed: answer of the observer, with the times of request and answer
     """
     try:
@@ -147,10 +155,11 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """Return the replies of a node by kind of fact, parsed from the answer of its observer. The fact ``clock`` also
-    gets the controller's times before and after the reading.
+    """Return the replies of a node by kind of fact, parsed from the answer of its observer. If the program in the
+    observer failed, or its output is invalid, each reply is the error. The fact ``clock`` also gets the controller's
+    times before and after the reading.
 
-    :param asked: kinds of facts that were requested, and their settings
+    :param asked: the request, with the kinds of facts
     :param timed: answer of the observer, with the times of request and answer
     """
     answer = timed.answer
@@ -175,7 +184,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
 
 
 def _read_date(cluster: Cluster, container: Container, over: threading.Event) -> str:
-    """Return the output of ``date`` in an observer; empty if the command fails.
+    """Return the output of ``date`` in an observer. Return an empty text if the command fails.
 
     :param container: container of the observer
     :param over: event that ends the command when it is set

@@ -18,7 +18,8 @@ from .observer_view import seen_in
 
 
 def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
-    """Return the nodes that the settings name or, if they name none, all nodes that match their selector.
+    """Return the names of the nodes that the settings name or, if they name none, of all nodes that match their
+    selector.
 
     :param wanted: settings of the observers
     :raises RdmaError: the selector matches no node, or the nodes cannot be read
@@ -36,11 +37,13 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
 def leave_out(
     cluster: Cluster, wanted: Wanted, nodes: typing.Sequence[str], excluded: typing.Container[str]
 ) -> tuple[Wanted, tuple[str, ...]]:
-    """Return the settings of the observers without the nodes that ``--limit`` excludes, and the nodes that need an
-    observer. Observers that belong to no run stay on such a node if they run there.
+    """Return two values: the settings of the observers without the nodes that ``--limit`` excludes, and those of
+    ``nodes`` that it does not exclude. An excluded node stays in the settings if a ready observer that belongs to no
+    run is on it, so that this observer is not removed.
 
-    :param nodes: nodes that need an observer without the limit
-    :param excluded: names of the nodes that the limit excludes
+    :param wanted: settings of the observers
+    :param nodes: nodes that would need an observer without ``--limit``
+    :param excluded: names of the nodes that ``--limit`` excludes
     :raises ApiError: the existing observers cannot be read
     """
     chosen = tuple(node for node in nodes if node not in excluded)
@@ -55,11 +58,12 @@ def leave_out(
 
 
 def own_image(cluster: Cluster, openshift: bool) -> str:
-    """Return the tools image of an OpenShift cluster, with its digest. Every release of OpenShift contains this image,
-    and so does every mirror of a release.
+    """Return the tools image of an OpenShift cluster, with its digest, as image of the observers. Every release of
+    OpenShift contains this image, and so does every mirror of a release.
 
     :param openshift: whether the cluster is OpenShift
     :raises RdmaError: the cluster is not OpenShift, or the image cannot be read
+    :raises ApiError: the API server cannot be reached
     """
     remedy = (
         f"Run the same command with -e rdma_observers_image={PUBLIC_IMAGE}, which is a public image of NVIDIA, or with"

@@ -34,21 +34,22 @@ MOST_EVENTS, MOST_OF_OBJECT = 20_000, 2_000
 
 
 def is_about_observers(event: Resource) -> bool:
-    """Return whether an Event may be about the DaemonSet or its pods: the name of the Event begins with theirs
-    [client-go tools/record/event.go, makeEvent]. Other Events are not kept, because a kubelet can write any number of
-    them.
+    """Return whether the name of an Event begins with that of the DaemonSet, so that the Event may be about the
+    DaemonSet or its pods [client-go tools/record/event.go, makeEvent]. Other Events are not kept, because a kubelet can
+    write any number of them.
     """
     return name_of(event).startswith(DAEMON_SET)
 
 
 class _Listed:
-    """A filter for a list of Events that limits the number of Events of each object.
+    """A filter for a list of Events, which is called with an Event and returns whether to keep it. It limits the number
+    of Events of each object.
 
-    The API server lists Events by their names, and a kubelet can write any number of them under any name. But the name
-    of an Event begins with that of its object, and a kubelet does not know the pods of other nodes.
+    The limits are needed because the API server lists Events by their names, and a kubelet can write any number of them
+    under any name. But the name of an Event begins with that of its object, and a kubelet does not know the names of
+    pods on other nodes.
 
-    :param objects: names of the DaemonSet and its pods. The Events of all other objects together may be half of the
-        limit
+    :param objects: names of the DaemonSet and its pods. Events of all other objects together may be half of the limit
     """
 
     def __init__(self, objects: typing.Collection[str]) -> None:
@@ -67,7 +68,7 @@ class _Listed:
 
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     """Return the state of the observers in a namespace, read once without a watch. If the API server refuses to list a
-    kind, the result has the error of this kind.
+    kind, the result has the error of this kind, except for Events.
 
     :raises ApiError: the API server cannot be reached
     """
@@ -87,10 +88,13 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
 
 
 def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
-    """Return the observer of a node: a ready pod that the DaemonSet controls. Labels are not sufficient, because a
-    tenant or a kubelet may have given them to another pod.
+    """Return the container of the observer of a node. An observer is a ready pod that the DaemonSet controls. Labels
+    are not sufficient, because a tenant or a kubelet may have given them to another pod.
 
+    :param namespace: namespace of the observers
+    :param node: name of the node
     :raises RdmaError: the node has no observer; the error contains the reason
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
     daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
@@ -116,7 +120,7 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
 class ObserverView:
     """The latest state of all objects that concern the observers. Each object is parsed once.
 
-    :ivar dropped: number of Events that were left out because there are too many
+    :ivar dropped: number of Events that were dropped because there are too many
     """
 
     def __init__(self, namespace: str) -> None:
@@ -139,12 +143,13 @@ class ObserverView:
 
     @property
     def complete(self) -> bool:
-        """Return whether each kind was received from the API server at least once, as objects or as an error."""
+        """Return whether the API server has answered for each kind at least once, with objects or with an error."""
         return set(self._parsed) | set(self._errors) >= set(KINDS)
 
     def replace(self, kind: str, items: typing.Iterable[Resource]) -> None:
-        """Replace all known objects of a kind with the ones that were just listed.
+        """Replace all known objects of a kind with the objects that were just listed.
 
+        :param kind: kind of the objects
         :param items: objects as the API server sends them
         """
         self._parsed[kind] = {}
@@ -152,8 +157,10 @@ class ObserverView:
         self.change(kind, items, False)
 
     def change(self, kind: str, items: typing.Iterable[Resource], gone: bool) -> None:
-        """Add or update objects of a kind, or remove them.
+        """Add or update objects of a kind, or remove them. If there are more than ``MOST_EVENTS`` Events, some are
+        dropped.
 
+        :param kind: kind of the objects
         :param items: objects as the API server sends them
         :param gone: whether the objects were deleted
         """
@@ -169,8 +176,9 @@ class ObserverView:
             self.dropped += len(known) - len(self._parsed[kind])
 
     def _select_events(self, events: typing.Mapping[str, ClusterEvent]) -> dict[str, ClusterEvent]:
-        """Return at most half of ``MOST_EVENTS`` of the Events, the newest first and those of the observers and their
-        DaemonSet before all further ones, with at most ``MOST_OF_OBJECT`` of each object.
+        """Return at most half of ``MOST_EVENTS`` of the Events, by name. Events of the observers and their DaemonSet
+        come before all others, and newer ones before older ones. At most ``MOST_OF_OBJECT`` Events of each object are
+        returned.
 
         :param events: Events by name
         """
@@ -186,12 +194,15 @@ class ObserverView:
     def fail(self, kind: str, error: str) -> None:
         """Record that a kind cannot be read. The objects that were read before stay valid, because the API server may
         only be temporarily unreachable.
+
+        :param kind: kind that cannot be read
+        :param error: reason as text
         """
         self._errors[kind] = error
 
     def seen(self) -> ObserversSeen:
-        """Return the current state of the observers, with the errors of those kinds that were never read. Unreadable
-        Events are no error, because they serve for explanations only.
+        """Return the current state of the observers, with the errors of those kinds that were never read. An error of
+        Events is left out, because Events only serve as explanations.
         """
         return ObserversSeen(
             self._namespace,

@@ -47,10 +47,10 @@ LINE_SECONDS = 5.0
 
 
 class Observers:
-    """A client that creates and removes the observers of one cluster, in their namespace alone.
+    """A client that creates and removes the observers of one cluster. It changes objects in their namespace alone.
 
-    The caller holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and observers of
-    another run are leftovers.
+    The caller must hold the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and observers
+    of another run are leftovers.
     """
 
     def __init__(
@@ -64,6 +64,8 @@ class Observers:
     ) -> None:
         """Create a client for the observers of one namespace; nothing is read or written yet.
 
+        :param cluster: client of the API server
+        :param namespace: namespace of the observers
         :param limit: maximum duration of each wait, in seconds
         :param clock: function that returns the time of a monotonic clock, in seconds
         :param pause: function that sleeps for a number of seconds
@@ -90,14 +92,15 @@ class Observers:
         check_mode: bool,
         feed: typing.Optional[Feed] = None,
     ) -> tuple[tuple[Outcome, ...], ObserversFacts]:
-        """Remove leftover observers of an earlier run, apply the new ones, and wait for them. A call that is refused or
+        """Remove leftover observers of an earlier run, apply the new ones, and wait for them. A call that fails or is
         interrupted removes the objects that it has created.
 
         :param wanted: settings of the observers
         :param mine: id of this run; empty for a module that belongs to no run
         :param nodes: nodes that need an observer
+        :param check_mode: whether nothing is changed. The changes are then predicted
         :param feed: source of changes; None: a watch of the API server
-        :returns: the changes of objects, and the observers by node
+        :returns: the changes of objects, and the state of the observer of each node
         :raises RdmaError: the API server or a webhook refuses an object, the namespace is not for the observers, or the
             old observers cannot be removed
         """
@@ -132,16 +135,17 @@ class Observers:
         return (*swept, *applied), facts
 
     def _why_sweep(self, resources: ObserverResources, mine: str, definitions: typing.Sequence[Resource]) -> str:
-        """Return the reason for removing the namespace before any object is created. Empty if the namespace does not
-        exist or can be used as it is.
+        """Return the reason for removing the namespace of the observers before any object is created. Return an empty
+        text if the namespace does not exist, was prepared by an admin, or can be used as it is.
 
-        Labels prove nothing, because any client that creates a namespace chooses them. A namespace of the collection is
-        reused if the new definitions add nothing to it and no other user has rights in it. Otherwise it is removed and
-        created again.
+        Labels do not prove that the collection created a namespace, because any client that creates one chooses its
+        labels. A namespace with the label of the collection is reused only if the new definitions add nothing to its
+        objects and no other subject has rights in it. Otherwise it is removed and created again.
 
         :param resources: existing namespace and DaemonSet of the observers
-        :param mine: id of this run
+        :param mine: id of this run; empty for a module that belongs to no run
         :param definitions: objects that would be applied
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         if resources.going:
             return "the namespace is being deleted"
@@ -170,12 +174,14 @@ class Observers:
     def _apply_all(
         self, definitions: typing.Sequence[Resource], resources: ObserverResources, check_mode: bool
     ) -> tuple[Outcome, ...]:
-        """Apply all definitions, the DaemonSet last and only in the namespace that this call has created or claimed.
-        Return the outcome of each object.
+        """Apply all definitions, and return the outcome of each object. The DaemonSet comes last, and is applied only
+        if the namespace is still the one that this call has created or claimed.
 
-        :param definitions: objects to apply
-        :param resources: namespace and DaemonSet as they were before
+        :param definitions: objects to apply, with the DaemonSet last
+        :param resources: namespace and DaemonSet as they were before this call
+        :param check_mode: whether nothing is changed
         :raises TakenNamespace: the namespace was replaced by another one of this name
+        :raises RdmaError: the API server refuses an object
         """
         if check_mode and resources.namespace is None:
             return self._apply_definitions(definitions, check_mode)
@@ -193,8 +199,11 @@ class Observers:
         return (*around, *made, *self._apply_definitions(inside[-1:], check_mode))
 
     def _claim_namespace(self, definition: Resource, resources: ObserverResources, check_mode: bool) -> Outcome:
-        """Create the namespace, or write the id of this run into the label of the existing one.
+        """Create the namespace, or write the id of this run into the label of the existing one. Return the outcome.
 
+        :param definition: the rendered Namespace
+        :param resources: namespace and DaemonSet as they were before this call
+        :param check_mode: whether an existing namespace is not changed
         :raises TakenNamespace: another client created or replaced the namespace
         :raises RdmaError: the API server refuses the namespace
         """
@@ -226,6 +235,8 @@ class Observers:
     def _apply_definitions(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
         """Apply the definitions of the objects, and return the outcome of each of them.
 
+        :param definitions: objects to apply
+        :param check_mode: whether nothing is changed
         :raises RdmaError: the API server refuses an object
         """
         applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
@@ -240,7 +251,9 @@ class Observers:
         return applied
 
     def _delete_created_objects(self) -> None:
-        """Begin the deletion of the objects that this call has created. Do not wait, because the run ends."""
+        """Begin the deletion of the objects that this call has created, without waiting for its end. Errors are
+        ignored, because the run ends with another error.
+        """
         with contextlib.suppress(RdmaError):
             resources = self._read_resources()
             if resources.namespace is None or resources.namespace["metadata"].get("uid") != self._uid:
@@ -256,14 +269,18 @@ class Observers:
         return ObserversFacts(wanted.namespace, wanted.image, found)
 
     def absent(self, check_mode: bool) -> tuple[Outcome, ...]:
-        """Remove the observers of any run, and wait until they are gone. Return the outcome of each object.
+        """Remove the observers, whichever run created them, and wait until they are gone. Return the outcome of each
+        object.
 
+        :param check_mode: whether nothing is deleted
         :raises RdmaError: the namespace is not for the observers, or is not removed in time
+        :raises NamespaceStays: the namespace contains objects of other users
         """
         return tuple(self._removal.remove(self._read_resources(), check_mode))
 
     def _wait(self, wanted: Wanted, nodes: typing.Sequence[str], feed: typing.Optional[Feed]) -> ObserversFacts:
-        """Wait until each node has an observer, or cannot get one. Return the state of all observers.
+        """Wait until each node has an observer, or cannot get one, or the limit is reached. Return the state of all
+        observers.
 
         :param wanted: settings of the observers
         :param nodes: names of the nodes
@@ -316,8 +333,8 @@ class Observers:
 
 
 def summarize_observers(observers: typing.Sequence[Observer]) -> str:
-    """Return a line that summarizes the observers: the number of nodes with an observer, and for each reason the number
-    of nodes without one, with the detail of the first of them.
+    """Return one line about the observers: the number of nodes with an observer, and for each reason the number of
+    nodes without an observer, with the detail of the first of these nodes.
 
     :param observers: state of the observer on each node
     """
@@ -329,8 +346,11 @@ def summarize_observers(observers: typing.Sequence[Observer]) -> str:
 
 
 def _judge_unseen(nodes: typing.Iterable[str], view: ObserverView) -> tuple[Observer, ...]:
-    """Return the observers of the nodes after a wait that ended before the API server had answered for all kinds. A
-    node without a ready observer gets the missing answer as the reason.
+    """Return the observers of the nodes after a wait that ended before the API server had answered for all kinds of
+    objects. A node without a ready observer gets the missing answer as the reason.
+
+    :param nodes: names of the nodes
+    :param view: state of the observers, as far as it was received
     """
     return judge(
         nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server did not respond",))

@@ -23,8 +23,8 @@ RIGHTS = (
 
 
 class ForeignNamespace(RdmaError):
-    """The error that the namespace with the name of the observers' namespace belongs to another user and must not be
-    used.
+    """Raised if the namespace of the observers exists and lacks the label of the collection. It belongs to another user
+    and must not be used.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -40,7 +40,7 @@ class ForeignNamespace(RdmaError):
 
 
 class TakenNamespace(RdmaError):
-    """The error that another client created the namespace of the observers during the run."""
+    """Raised if another client created or replaced the namespace of the observers during the run."""
 
     def __init__(self, namespace: str) -> None:
         seen = (
@@ -62,7 +62,7 @@ class ObserverResources:
     :ivar namespace: the Namespace; None if it does not exist
     :ivar whose: owner of the namespace: ``own`` for the collection, ``prepared`` for an admin who prepared it, ``none``
         if it does not exist
-    :ivar run: id of the run that owns the observers; empty if no run owns them
+    :ivar run: id of the run that owns the observers; empty if they belong to no run
     :ivar daemon: the DaemonSet; None if it does not exist
     """
 
@@ -78,8 +78,8 @@ class ObserverResources:
 
 
 class NamespaceStays(RdmaError):
-    """The error that the namespace of the observers cannot be deleted: it contains objects of other users, or its
-    contents could not be listed.
+    """Raised if the namespace of the observers must not be deleted, because it contains objects of other users or
+    because its contents could not be listed. The observers themselves were removed.
     """
 
     def __init__(self, namespace: str, kept: Kept) -> None:
@@ -94,7 +94,8 @@ class NamespaceStays(RdmaError):
 
 
 def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
-    """Return an object with its kind; None if the object does not exist.
+    """Return an object, with its kind as the key ``kind``. Return None if the object does not exist, or if the API
+    server does not know the kind.
 
     :param namespace: namespace of the object; empty for a cluster-scoped object
     :raises ApiError: the API server cannot be reached, or refuses to show the object
@@ -108,10 +109,10 @@ def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typin
 
 
 def read_resources(cluster: Cluster, name: str) -> ObserverResources:
-    """Return the namespace of the observers and their DaemonSet, as far as they exist.
+    """Return the namespace of the observers with its owner, and their DaemonSet, as far as they exist.
 
     :param name: name of the namespace
-    :raises ForeignNamespace: the namespace is not for the observers
+    :raises ForeignNamespace: the namespace lacks the label of the collection
     :raises ApiError: the API server cannot be reached, or refuses to show an object
     """
     namespace = find_object(cluster, "Namespace", "", name)

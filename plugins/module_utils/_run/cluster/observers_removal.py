@@ -28,13 +28,17 @@ LOOK = 1.0
 
 
 class ObserversRemoval:
-    """A client that removes the observers of one cluster, whichever run created them, in their namespace alone."""
+    """A client that removes the observers of one cluster, whichever run created them. It deletes objects in their
+    namespace, and the namespace itself if the collection owns it.
+    """
 
     def __init__(
         self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
         """Create a client for the removal; nothing is deleted yet.
 
+        :param cluster: client of the API server
+        :param namespace: namespace of the observers
         :param limit: maximum duration of each wait, in seconds
         :param clock: function that returns the time of a monotonic clock, in seconds
         :param pause: function that sleeps for a number of seconds
@@ -70,7 +74,12 @@ class ObserversRemoval:
         return outcomes
 
     def begin_deletion(self, resources: ObserverResources) -> None:
-        """Request the deletion of the observers, and do not wait for it."""
+        """Request the deletion of the observers without waiting for its end. Unlike ``remove``, this raises no error
+        about objects of other users.
+
+        :param resources: namespace and DaemonSet of the observers
+        :raises ApiError: the API server refuses, or cannot be reached
+        """
         if self._find_kept(resources, 0.0) is not None:
             resources = dataclasses.replace(resources, whose="prepared")
         for kind, namespace, found in self._list_removable(resources):
@@ -78,17 +87,21 @@ class ObserversRemoval:
 
     def _find_kept(self, resources: ObserverResources, limit: float) -> typing.Optional[Kept]:
         """Return the objects of other users in the collection's namespace, because of which the namespace must remain.
-        Return None if there are none, if the namespace is being deleted, or if the collection does not own it.
+        Return None if there are no such objects, if the namespace is being deleted, or if the collection does not own
+        it.
 
-        :param limit: time limit in seconds
+        :param resources: namespace and DaemonSet of the observers
+        :param limit: longest wait in seconds for objects that are being deleted
         """
         if resources.namespace is None or resources.whose != "own" or resources.going:
             return None
         return objects_of_others(self._cluster, self._namespace, limit, self._clock, self._pause)
 
     def _list_removable(self, resources: ObserverResources) -> typing.Iterator[tuple[str, str, Resource]]:
-        """Yield the objects to delete, each with its kind and namespace: the whole namespace, or the collection's
-        objects in a namespace that an admin prepared.
+        """Yield the objects to delete, each with its kind and namespace: the whole namespace if the collection owns it,
+        otherwise the DaemonSet and the ServiceAccount of the observers.
+
+        :param resources: namespace and DaemonSet of the observers
         """
         if resources.namespace is not None and resources.whose == "own":
             yield "Namespace", "", resources.namespace
@@ -99,8 +112,9 @@ class ObserversRemoval:
                     yield kind, self._namespace, found
 
     def _await_gone(self, resources: ObserverResources) -> None:
-        """Wait until the objects are removed, and remove finalizers that prevent it.
+        """Wait until the deleted objects and their pods are gone. Meanwhile, remove finalizers that prevent it.
 
+        :param resources: namespace and DaemonSet of the observers, as they were before the deletion
         :raises RdmaError: an object still exists after the limit
         """
         daemon = resources.daemon["metadata"].get("uid") if resources.daemon is not None else None
@@ -130,7 +144,11 @@ class ObserversRemoval:
             self._pause(LOOK)
 
     def _find_remaining(self, resources: ObserverResources) -> typing.Optional[tuple[str, str]]:
-        """Return an object that still exists, and the command that shows it; None if all are removed."""
+        """Return an object that still exists as text, and the command that shows it. Return None if all objects are
+        gone.
+
+        :param resources: namespace and DaemonSet of the observers, as they were before the deletion
+        """
         if resources.namespace is not None and resources.whose == "own":
             found = find_object(self._cluster, "Namespace", "", self._namespace)
             # a namespace with another uid was made after the deletion
@@ -154,11 +172,12 @@ class ObserversRemoval:
 
 
 def describe_object(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
-    """Return the kind and the name of an object with the action on it, for the list of changed objects.
+    """Return the identity of an object (kind, name and namespace) with the action on it, for the list of changed
+    objects.
 
     :param item: object as the API server returned it
     :param action: change of the object, such as ``created``, ``changed`` or ``unchanged``
-    :param kind: kind of the object if ``item`` does not contain it
+    :param kind: kind of the object; empty if ``item`` contains it
     """
     metadata = item["metadata"]
     return AppliedObject(kind or item["kind"], metadata["name"], metadata.get("namespace", ""), action=action)

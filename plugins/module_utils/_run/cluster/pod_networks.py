@@ -31,9 +31,10 @@ _OVS, _OVS_PORTS = "ovs", "ovs-system"
 class NetworkDevices:
     """The devices of the node that a pod uses by its networks.
 
-    :ivar addresses: PCI addresses of its devices
-    :ivar claimed: PCI addresses that only the annotation of the pod names
-    :ivar interfaces: interfaces of the node on which its networks are
+    :ivar addresses: PCI addresses of its devices that are certain
+    :ivar claimed: PCI addresses of devices that only the annotation of the pod names, so that any client that may write
+        the pod can invent them
+    :ivar interfaces: names of the interfaces of the node on which its networks are
     """
 
     addresses: tuple[str, ...] = ()
@@ -42,8 +43,9 @@ class NetworkDevices:
 
 
 class PodNetworks:
-    """A reader of the networks of pods. It lists the NetworkAttachmentDefinitions of the cluster once, if a pod names a
-    network. The annotation of a pod names the network, so its text never becomes part of a request.
+    """A reader of the networks of pods. It lists the NetworkAttachmentDefinitions of the cluster once, when a pod first
+    names a network. A network is then looked up in this list, so that the text of a pod's annotation never becomes part
+    of a request.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -53,9 +55,10 @@ class PodNetworks:
         self._known: typing.Optional[dict[str, NetworkDevices]] = None
 
     def read(self, pod: Resource, has_devices: bool) -> NetworkDevices:
-        """Return the devices of the node that a pod uses, from the annotation of multus. Any client that may write the
-        pod can write the annotation. So an address in it counts only if the pod requests network devices, or if the
-        network of the entry exists. Invalid entries are left out.
+        """Return the devices of the node that a pod uses, from the annotation of multus about its networks. Any client
+        that may write the pod can write this annotation. So an address in it is certain only if the pod requests
+        network devices, or if the network of the entry exists; otherwise it is in ``claimed``. Invalid entries are left
+        out.
 
         :param pod: the pod
         :param has_devices: whether the pod requests a resource or has a claim that may be for network devices
@@ -79,7 +82,8 @@ class PodNetworks:
 
     def _find(self, network: typing.Any) -> typing.Optional[NetworkDevices]:
         """Return the devices of the node that a network names. Return None if the network does not exist, or if the
-        value is not the name of a network. A network counts as existing if the networks could not be read.
+        value is not the name of a network. If the networks of the cluster could not be read, each name counts as an
+        existing network without devices.
 
         :param network: namespace/name, as the annotation of a pod has it
         :raises ApiError: the API server cannot be reached
@@ -104,7 +108,7 @@ class PodNetworks:
 
 def _read_devices(attachment: Resource) -> NetworkDevices:
     """Return the devices of the node that a NetworkAttachmentDefinition names. Any user with rights in its namespace
-    may have written it, so values of another form are left out.
+    may have written it, so malformed values are left out.
     """
     try:
         config = parse_attachment(attachment).plugin

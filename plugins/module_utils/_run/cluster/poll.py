@@ -26,12 +26,13 @@ def poll(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> T:
-    """Read the cluster repeatedly until ``lacking`` returns an empty tuple or the time is over. Return the last state.
+    """Read the cluster repeatedly until ``lacking`` returns an empty tuple or the limit is reached. Return the last
+    state.
 
-    :param look: reads the state of the cluster
-    :param lacking: returns the conditions that a state does not fulfill yet, as lines of text. Each new line is
-        reported
-    :param well: message if all conditions are fulfilled
+    :param look: function that reads the cluster and returns its state
+    :param lacking: function that gets a state and returns the conditions that the state does not fulfill yet, as lines
+        of text. Each new line is reported
+    :param well: message that is reported when all conditions are fulfilled
     :param limit: maximum duration of the wait, in seconds
     :param every: seconds between two reads
     :param clock: function that returns the time of a monotonic clock, in seconds

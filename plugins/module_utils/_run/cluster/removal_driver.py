@@ -34,24 +34,26 @@ _NOT_OF_NICS = (*GPU_RESOURCES, "devices.kubevirt.io/")
 
 
 def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> list[RunningPod]:
-    """Return the running pods that use network devices on the nodes of a driver that goes with NicClusterPolicies.
+    """Return the running pods that use network devices on those nodes from which the removal of NicClusterPolicies
+    takes the driver.
 
     :param policies: NicClusterPolicies that the removal takes
-    :param scope: objects of the intent, whose own pods the removal takes and so are left out
+    :param scope: objects of the intent. Its own pods are left out, because the removal takes them as well
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     names = find_driver_nodes(cluster, policies, scope)
     return find_device_users(cluster, names, scope) if names else []
 
 
 def find_driver_nodes(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> set[str]:
-    """Return the names of the nodes of a driver that goes with NicClusterPolicies.
+    """Return the names of the nodes from which the removal of NicClusterPolicies takes the driver. Return an empty set
+    if no policy installs the driver.
 
     :param policies: NicClusterPolicies that the removal takes
     :param scope: objects of the intent
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     changes = [change for change in map(parse_driver_removal, policies) if change is not None]
     if not changes:
@@ -62,10 +64,10 @@ def find_driver_nodes(cluster: Cluster, policies: typing.Sequence[Resource], sco
 
 
 def explain_driver_links(nodes: typing.Iterable[str], known: KnownUses) -> typing.Iterator[str]:
-    """Yield the reasons why the driver must not be removed from nodes: their own network needs it. Warn of other and
-    unknown uses.
+    """Yield the reasons why the driver must not be removed from nodes: their own network needs it. Add a warning to
+    ``known`` about uses that a waiver covers, and about unknown uses.
 
-    :param nodes: names of the nodes
+    :param nodes: names of the nodes that lose the driver
     :param known: uses of NICs by the nodes themselves
     """
     for name in sorted(nodes):
@@ -81,16 +83,16 @@ def explain_driver_links(nodes: typing.Iterable[str], known: KnownUses) -> typin
 
 def find_device_users(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> list[RunningPod]:
     """Return the running pods that use network devices on some nodes. Pods of all users count, and those of services
-    too, because no drain replaces them.
+    too, because without a drain no pod is moved to another node.
 
-    A pod uses network devices if it has a network of multus, an extended resource, or a ResourceClaim for network
-    devices, if it has GPUs and the network of the host, or if it can open the RDMA devices of its node. A pod that is
-    too large to be read counts.
+    A pod uses network devices if it has a network of multus, an extended resource that is not of GPUs or virtual
+    machines, or a ResourceClaim for network devices, if it has GPUs and the network of the host, or if it can open the
+    RDMA devices of its node. A pod that is too large to be read counts.
 
     :param nodes: names of the nodes
     :param scope: objects of the intent, whose own pods are left out
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     claims = ClaimedDevices(cluster)
     return find_running_pods(cluster, nodes, scope, lambda pod: bool(why_not_read(pod)) or _uses_network(pod, claims))
@@ -109,8 +111,9 @@ def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:
 
 
 def _opens_devices_of_host(pod: Resource) -> bool:
-    """Return whether a pod can open the RDMA devices of its node without a resource: it mounts their folder, or it is
-    no pod of a DaemonSet, such as that of the driver or of a CNI plugin, and mounts /dev or is privileged.
+    """Return whether a pod can open the RDMA devices of its node without requesting a resource. It can if it mounts
+    their folder, or if it mounts /dev or is privileged. Of pods of a DaemonSet, such as those of the driver or of a CNI
+    plugin, only the mount of the folder counts.
     """
     spec = mapping_at(pod, "spec")
     paths = [

@@ -43,15 +43,16 @@ def refuse_removal(
     intent: typing.Optional[ClusterIntent] = None,
     uses: typing.Optional[KnownUses] = None,
 ) -> None:
-    """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, take nodes down that
-    must not go down now, take the driver of NICs from under pods, or end a job.
-    MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well, and so do its
-    MachineConfigPools that an interrupted run left paused, because a teardown unpauses them.
+    """Raise an error if a removal would drain or reboot nodes beyond the permitted disruption, take nodes down that
+    must not go down now, take the driver of NICs that running pods use, or end a job.
+
+    MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well.
+    MachineConfigPools of the intent that an interrupted run left paused count because a teardown unpauses them.
 
     :param removal: the objects to remove
-    :param permitted: worst permitted effect on a node
-    :param intent: settings of the intent that all fabrics share; None: 1 node at a time may go down
-    :param uses: uses of NICs by the nodes themselves
+    :param permitted: worst permitted effect on a node: none, drain or reboot
+    :param intent: settings of the intent that all fabrics share; None: one node at a time may go down
+    :param uses: uses of NICs by the nodes themselves; None if they are not known
     :raises RdmaError: the removal is refused; the message names the objects
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
@@ -105,10 +106,14 @@ def refuse_removal(
 
 
 def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scope, intent: ClusterIntent) -> None:
-    """Raise an error if the machine config operator, which reboots nodes for the removal, would end pods there for
-    good, or would wait for a PodDisruptionBudget.
+    """Raise an error if the machine config operator, which reboots nodes for the removal, would end pods on these nodes
+    for good, or would wait for a PodDisruptionBudget.
 
-    :param nodes: names of the nodes that reboot
+    :param nodes: names of the nodes that reboot; empty for none
+    :param scope: objects of the intent, whose own pods do not count
+    :param intent: settings of the intent that all fabrics share
+    :raises RdmaError: the removal is refused
+    :raises ApiError: the API server refuses a list, or cannot be reached
     """
     ended = find_ended_by_reboot(cluster, nodes, scope, intent.drain) if nodes else []
     named = f"The removal reboots {join_first(sorted(nodes), _NAMED)}, whose MachineConfigPools change."
@@ -128,10 +133,15 @@ def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scop
 
 
 def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent, uses: KnownUses) -> None:
-    """Raise an error if pods or nodes use the driver of NICs that the removal takes, or if nodes that go down for it
-    must not go down now, or would lose NICs that they use, or virtual functions that running pods use.
+    """Raise an error if pods or nodes use the driver of NICs that the removal takes, if nodes that go down for the
+    removal must not go down now, or if nodes would lose NICs that they use themselves or virtual functions that running
+    pods use.
 
+    :param removal: the objects to remove
+    :param intent: settings of the intent that all fabrics share
     :param uses: uses of NICs by the nodes themselves
+    :raises RdmaError: the removal is refused
+    :raises ApiError: the API server refuses a list, or cannot be reached
     """
     policies, pools, nic_policies = (list_own(cluster, kind, removal) for kind in _OF_NODES)
     users = find_driver_users(cluster, nic_policies, _scope_of(removal))
@@ -161,8 +171,12 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent, use
 
 
 def _explain_other(view: PoolView, item: Resource, scope: typing.Optional[Scope]) -> str:
-    """Return why a MachineConfig or KubeletConfig is not of the intent; empty if it is, or if the removal has no scope,
-    so that its selector alone decides. A tool of GitOps would create its object again.
+    """Return why a removal leaves a MachineConfig or KubeletConfig: it is not of the intent, or a GitOps tool owns it
+    and would create it again. Return an empty text if the removal takes it.
+
+    :param view: reader of the MachineConfigPools
+    :param scope: objects of the intent; None: the selector of the removal alone decides, so that only a GitOps tool is
+        a reason
     """
     owner = explain_owner(item)
     if scope is None or owner:
@@ -175,8 +189,11 @@ def _scope_of(removal: Removal) -> Scope:
 
 
 def _find_own_paused_pools(cluster: Cluster, view: PoolView, scope: Scope) -> dict[str, tuple[str, ...]]:
-    """Return the paused MachineConfigPools whose nodes reboot as soon as the teardown unpauses them, with these nodes.
+    """Return the nodes of each paused MachineConfigPool of the intent that reboot as soon as the teardown unpauses it,
+    by name of the pool. Pools without such nodes are left out.
 
+    :param view: reader of the MachineConfigPools
+    :param scope: objects of the intent
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
     if not cluster.serves(group_of("MachineConfigPool")):
@@ -185,8 +202,10 @@ def _find_own_paused_pools(cluster: Cluster, view: PoolView, scope: Scope) -> di
 
 
 def _find_effect(kind: str, item: Resource) -> Disruption:
-    """Return what the removal of an object does to nodes at worst. Of a list that is too large only the metadata is
-    known: then the worst effect of the kind counts.
+    """Return the worst effect of the removal of an object on nodes. Of an object in a list that is too large, only the
+    metadata is known, and then the worst effect of its kind is returned.
+
+    :param kind: SriovNetworkNodePolicy, SriovNetworkPoolConfig or NicClusterPolicy
     """
     spec, known = mapping_at(item, "spec"), "spec" in item
     if kind == "SriovNetworkNodePolicy":

@@ -40,9 +40,14 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?")
 
 
 class _Used(typing.NamedTuple):
-    """The networks and resources of an intent, without namespaces and prefixes, and the labels of the nodes that offer
-    its resources. A node with all labels of one of the selectors counts. A ResourceClaim for network devices counts as
-    a resource of the intent, because no claim names it.
+    """The networks and resources of an intent, and the nodes that offer its resources. A ResourceClaim for network
+    devices counts as a resource of the intent, because a claim does not name the intent.
+
+    :ivar networks: names of the networks, without namespace
+    :ivar resources: names of the resources, without prefix
+    :ivar claims: reader of the ResourceClaims
+    :ivar selectors: labels of the nodes that offer the resources. A node with all labels of one of these mappings
+        counts
     """
 
     networks: frozenset[str]
@@ -52,9 +57,12 @@ class _Used(typing.NamedTuple):
 
 
 def list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
-    """Return the objects of a kind that a removal takes.
+    """Return the objects of a kind that a removal takes: those of the intent, without copies by users, and without
+    those that other users and intents need.
 
+    :param removal: the selection of the objects; its kinds are ignored
     :raises ApiError: the API server refuses the list, or cannot be reached
+    :raises ResourceError: an object is malformed
     """
     narrowed = dataclasses.replace(removal, kinds=(kind,))
     own, _copies = split_copies(kind, list_objects(cluster, kind, narrowed))
@@ -63,16 +71,16 @@ def list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, .
 
 
 def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
-    """Return the jobs that have not ended and that the removal would end, each with its kind and namespace: those of
-    the intent, and those of all other users in its namespaces that use its networks or resources. A job of the
-    collection without the name of an intent, which an earlier release submitted, counts in these namespaces too.
+    """Return the jobs that have not ended and that the removal would end, as ``kind namespace/name``: those of the
+    intent, and those of all other users in its namespaces that use its networks or resources. A job of the collection
+    without the name of an intent, which an earlier release submitted, counts in these namespaces too.
 
-    Pods of other jobs count in all namespaces if they hold resources of the intent on one of its nodes. Pods of
-    services do not count. At most ``MOST_PODS`` pods are returned.
+    Pods that belong to none of these jobs count in all namespaces if they hold resources of the intent on one of its
+    nodes. Pods of services do not count. At most ``MOST_PODS`` pods are returned.
 
-    :param removal: the removal; without a scope, only the jobs with its label count
+    :param removal: the selection of the objects; without a scope, only the jobs with the label of the collection count
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     scope = removal.scope if removal.scope is not None else Scope()
     used = _find_used(cluster, removal, scope)
@@ -92,8 +100,11 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
 
 
 def _find_used(cluster: Cluster, removal: Removal, scope: Scope) -> _Used:
-    """Return what the intent offers to jobs. The policies in the cluster count too, because a removal takes those that
-    the intent no longer asks for.
+    """Return the networks and resources that the intent offers to jobs. The policies in the cluster count too, because
+    a removal also takes policies that the intent does not require any more.
+
+    :param removal: the selection of the objects
+    :param scope: objects of the intent
     """
     networks = frozenset(name for kind, name, _fabric in scope.names if kind in NETWORKS)
     specs = [mapping_at(item, "spec") for item in list_own(cluster, "SriovNetworkNodePolicy", removal)]
@@ -107,9 +118,11 @@ def _find_pods(
 ) -> typing.Iterator[tuple[str, str, str]]:
     """Yield the pods that hold resources of the intent, as kind, namespace and name. A pod outside of the namespaces of
     the intent counts unless its node is known and offers no resource of the intent. A pod that is too large to be read
-    counts.
+    counts. Without resources of the intent, no pod counts.
 
-    :param jobs: jobs that have not ended, whose pods are left out
+    :param scope: objects of the intent
+    :param used: networks and resources of the intent
+    :param jobs: kind, namespace and name of each job that has not ended. The pods of these jobs are left out
     """
     if not used.resources:
         return
@@ -150,10 +163,12 @@ def _has_ended(job: Resource) -> bool:
 
 
 def _uses_job(kind: str, job: Resource, runtimes: typing.Sequence[Resource], used: _Used) -> bool:
-    """Return whether pods of a job use networks or resources of the intent. Return True if the runtime of a TrainJob
-    cannot be read, because it has the templates of the pods.
+    """Return whether pods of a job use networks or resources of the intent. Return True if the job or the runtime of a
+    TrainJob cannot be read, because the templates of the pods are then unknown.
 
+    :param kind: kind of the job
     :param runtimes: TrainingRuntimes of the namespace of the job
+    :param used: networks and resources of the intent
     """
     namespace = read_namespace(job)
     # of a list that is too large only the metadata is known
@@ -170,9 +185,12 @@ def _uses_job(kind: str, job: Resource, runtimes: typing.Sequence[Resource], use
 
 
 def _uses(value: typing.Any, namespace: str, used: _Used) -> bool:
-    """Return whether a value of an object has a pod template that uses networks or resources of the intent.
+    """Return whether a value of an object contains, at any depth, a pod template that uses networks or resources of the
+    intent.
 
+    :param value: decoded JSON, such as the spec of a job
     :param namespace: namespace of the object
+    :param used: networks and resources of the intent
     """
     left = [value]
     while left:
@@ -193,12 +211,18 @@ def _uses(value: typing.Any, namespace: str, used: _Used) -> bool:
 
 
 def _find_node(pod: Resource) -> str:
-    """Return the name of the node of a pod; empty if it has none, or if only its metadata was read."""
+    """Return the name of the node of a pod. Return an empty text if the pod has no node, or if only its metadata was
+    read.
+    """
     return "" if why_not_read(pod) else str(mapping_at(pod, "spec").get("nodeName") or "")
 
 
 def _holds_resources(pod: Resource, used: _Used) -> bool:
-    """Return whether a pod holds resources of the intent on a node, and no controller of a service replaces it."""
+    """Return whether a pod has not ended, holds resources of the intent on a node, and does not belong to a service,
+    whose controller would replace the pod.
+
+    :param used: networks and resources of the intent
+    """
     spec, owners = mapping_at(pod, "spec"), items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
     if not spec.get("nodeName") or any(one.get("kind") in SERVICES for one in owners):
         return False

@@ -23,9 +23,9 @@ MOST_PODS = 1_000
 
 
 class RunningPod(typing.NamedTuple):
-    """A pod that has not ended.
+    """A pod that has not ended. ``str`` returns its name, with its node if it is known, as text for messages.
 
-    :ivar name: its namespace and name
+    :ivar name: namespace/name of the pod
     :ivar node: name of its node; empty if the pod is too large to be read
     """
 
@@ -39,14 +39,14 @@ class RunningPod(typing.NamedTuple):
 def find_running_pods(
     cluster: Cluster, nodes: typing.Container[str], scope: Scope, counts: typing.Callable[[Resource], bool]
 ) -> list[RunningPod]:
-    """Return the pods on some nodes that have not ended and count. The node and the phase of a pod that is too large to
-    be read are not known, so it may count on any node.
+    """Return the pods on some nodes that have not ended and that ``counts`` accepts, at most ``MOST_PODS``. The node
+    and the phase of a pod that is too large to be read are not known, so such a pod may be on any node.
 
     :param nodes: names of the nodes
-    :param scope: objects of the intent, whose own pods the removal takes and so are left out
-    :param counts: function that returns whether a pod counts, also one that was not read
+    :param scope: objects of the intent. Its own pods are left out, because the removal takes them as well
+    :param counts: function that gets a pod, which may have only its metadata, and returns whether it counts
     :raises ApiError: the API server refuses the list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     return list(itertools.islice(_find_running_pods(cluster, nodes, scope, counts), MOST_PODS))
 

@@ -20,14 +20,14 @@ from .removal_pods import SERVICES, RunningPod, find_running_pods
 def find_ended_by_reboot(
     cluster: Cluster, nodes: typing.Container[str], scope: Scope, allowed: DrainOptions
 ) -> list[RunningPod]:
-    """Return the pods on some nodes that a reboot ends for good. A pod that is too
-    large to be read counts, unless its owners show a controller of a service.
+    """Return the pods on some nodes that a reboot ends for good: pods of jobs, and pods without a controller. A pod
+    that is too large to be read counts, unless its owners include a controller of a service.
 
     :param nodes: names of the nodes that reboot
-    :param scope: objects of the intent, whose own pods the removal takes and so are left out
-    :param allowed: options of drains in the intent. With ``force``, pods without a controller do not count
+    :param scope: objects of the intent. Its own pods are left out, because the removal takes them as well
+    :param allowed: options of drains in the intent. With ``force``, a pod without a controller does not count
     :raises ApiError: the API server refuses the list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     return find_running_pods(cluster, nodes, scope, lambda pod: _is_ended_for_good(pod, allowed))
 

@@ -49,16 +49,16 @@ def list_removal_blockers(
     intent: ClusterIntent,
     known: typing.Optional[KnownUses] = None,
 ) -> tuple[str, ...]:
-    """Return the reasons why the nodes that the operator takes down for a removal must not go down now, or must not
-    lose their virtual functions, each with its remedy; empty if there are none. All nodes that a removed object selects
-    count.
+    """Return the reasons why the nodes that the SR-IOV operator takes down for a removal must not go down now, or must
+    not lose their virtual functions, each as text with its remedy. Return an empty tuple if there are no reasons. All
+    nodes that a removed object selects count.
 
     :param policies: SriovNetworkNodePolicies that the removal takes
     :param pools: SriovNetworkPoolConfigs that the removal takes
     :param intent: settings of the intent that all fabrics share
-    :param known: uses of NICs by the nodes themselves
+    :param known: uses of NICs by the nodes themselves; None if they are not known
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     if not policies and not pools:
         return ()
@@ -120,7 +120,8 @@ def list_removal_blockers(
 def list_of_operator(
     cluster: Cluster, items: typing.Sequence[Resource], intent: typing.Optional[ClusterIntent]
 ) -> list[Resource]:
-    """Return the objects that the SR-IOV network operator reads: those in its namespace; all, if that is not known.
+    """Return those of the objects that the SR-IOV network operator reads: the objects in its namespace, or all objects
+    if its namespace is not known.
 
     :param items: SriovNetworkNodePolicies or SriovNetworkPoolConfigs
     :param intent: settings of the intent that all fabrics share; None if they are not known
@@ -131,15 +132,21 @@ def list_of_operator(
 
 
 def _select_place(items: typing.Sequence[Resource], place: str) -> list[Resource]:
-    """Return the objects in a namespace. A tenant may have created others, with any label and field manager.
+    """Return the objects in a namespace. Objects in another namespace are left out, because a tenant may have created
+    them with any label and field manager.
 
+    :param items: objects of one kind
     :param place: name of the namespace; empty for all namespaces
     """
     return [item for item in items if place in ("", read_namespace(item))]
 
 
 def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
-    """Return why the intent does not permit reboots of nodes, with the remedy; empty if it permits them."""
+    """Return the reason why the intent does not permit reboots of nodes, with the remedy. Return an empty tuple if it
+    permits them, or if no node reboots.
+
+    :param rebooted: names of the nodes that reboot
+    """
     if not rebooted or intent.disruption == "reboot":
         return ()
     return (
@@ -149,14 +156,20 @@ def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) 
 
 
 def _is_taken(pool: NodePool, pools: typing.Iterable[Resource]) -> bool:
-    """Return whether the removal of a pool changes the RDMA mode of its nodes, for which the operator reboots them."""
+    """Return whether a removal takes a pool that sets the RDMA mode of its nodes. The operator then reboots these
+    nodes.
+
+    :param pool: SriovNetworkPoolConfig in the cluster
+    :param pools: SriovNetworkPoolConfigs that the removal takes
+    """
     return bool(pool.rdma_mode) and any(name_of(item) == pool.name for item in pools)
 
 
 def _list_left(cluster: Cluster, place: str, removed: typing.Iterable[Policy]) -> list[Policy]:
-    """Return the policies that remain in the namespace of the operator.
+    """Return the policies that remain in the namespace of the operator after a removal.
 
-    :param place: name of the namespace; empty if it is not known: then none is known to remain
+    :param place: name of the namespace; empty if it is not known, and then the result is empty
+    :param removed: policies that the removal takes
     """
     gone = {policy.name for policy in removed}
     items = _list_served(cluster, "SriovNetworkNodePolicy", place) if place else ()
@@ -166,7 +179,8 @@ def _list_left(cluster: Cluster, place: str, removed: typing.Iterable[Policy]) -
 def _read_states(cluster: Cluster, place: str) -> dict[str, NodeState]:
     """Return the SriovNetworkNodeStates in the namespace of the operator, by node.
 
-    :param place: name of the namespace; empty if it is not known: a tenant can create states elsewhere
+    :param place: name of the namespace; empty if it is not known. The result is then empty, because a tenant can create
+        states in another namespace
     """
     items = _list_served(cluster, "SriovNetworkNodeState", place) if place else ()
     return {state.node: state for state in map(sriov_operator.node_state, items)}
@@ -178,11 +192,13 @@ def _plan_rolls(
     nodes: typing.Sequence[ClusterNode],
     settings: OperatorSettings,
 ) -> list[PoolPlan]:
-    """Return the order in which nodes go down, by pool.
+    """Return the order in which nodes go down, one plan for each pool. Without drains, one plan has all nodes, because
+    no node waits for another.
 
     :param going: nodes that go down
     :param pools: SriovNetworkPoolConfigs of the cluster
     :param nodes: nodes of the cluster
+    :param settings: settings of the operator
     """
     if settings.disable_drain:
         return [PoolPlan("", tuple(node.name for node in going), None, 1, _NO_DRAIN)] if going else []
@@ -196,9 +212,10 @@ def _plan_rolls(
 
 
 def _read_settings(cluster: Cluster, place: str) -> OperatorSettings:
-    """Return the settings of the operator. Of several operators, the worst settings count.
+    """Return the settings of the SR-IOV operator. If several are found, the more disruptive value of each setting
+    counts.
 
-    :param place: namespace of the operator; empty if it is not known
+    :param place: namespace of the operator; empty if it is not known, and then the settings in all namespaces count
     """
     found = [
         sriov_operator.operator_settings(item)
@@ -210,7 +227,7 @@ def _read_settings(cluster: Cluster, place: str) -> OperatorSettings:
 
 
 def _list_served(cluster: Cluster, kind: str, place: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind in a namespace. A kind that the API server does not serve has none.
+    """Return the objects of a kind in a namespace. A kind that the API server does not serve has no objects.
 
     :param place: name of the namespace; empty for all namespaces
     """

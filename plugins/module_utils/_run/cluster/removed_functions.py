@@ -27,19 +27,19 @@ from .known_uses import KnownUses, describe_waiver
 
 
 class _Any(typing.Container[str]):
-    """The PCI addresses of a node whose virtual functions are not known."""
+    """A stand-in for the PCI addresses of a node whose virtual functions are not known. It contains each address."""
 
     def __contains__(self, _address: object) -> bool:
         return True
 
 
 class RemovedFunctions(typing.NamedTuple):
-    """The policies that a removal deletes, and the nodes that lose virtual functions by it.
+    """The policies that a removal deletes, and the nodes that lose virtual functions by this deletion.
 
     :ivar nodes: nodes that a removed policy selects
     :ivar removed: policies that the removal takes
     :ivar left: policies of the operator that remain
-    :ivar states: SriovNetworkNodeStates by node. Of a node without one, each function counts
+    :ivar states: SriovNetworkNodeStates by node. On a node without a state, each function counts as removed
     :ivar rebooted: names of the nodes that the operator reboots
     :ivar drains: whether the operator drains nodes
     """
@@ -60,7 +60,7 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str, known
     :param prefix: prefix of the resources of virtual functions
     :param known: uses of NICs by the nodes themselves, such as by a bridge on which networks of pods are
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     if not taken.nodes:
         return
@@ -83,8 +83,10 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str, known
 
 def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterator[str]:
     """Yield the reasons why physical functions must not be reset now: they carry the default route or an address of
-    their node. Warn of other and unknown uses. A reboot makes the network of a node again, so its node does not count.
+    their node. Add a warning to ``known`` about other and unknown uses. A node that reboots does not count, because the
+    reboot sets up its network again.
 
+    :param taken: policies that the removal deletes, and their nodes
     :param known: uses of NICs by the nodes themselves
     """
     for node in taken.nodes:
@@ -117,8 +119,10 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
 def _list_link_users(
     taken: RemovedFunctions, node: ClusterNode, holders: typing.Sequence[FunctionHolder], known: KnownUses
 ) -> tuple[str, ...]:
-    """Return the pods that use a physical function whose devices the reset by the operator makes again, as text.
+    """Return the pods that use a physical function whose network devices disappear and return when the operator resets
+    it, as text.
 
+    :param taken: policies that the removal deletes, and their nodes
     :param holders: running pods of the node that may use its functions
     :param known: uses of NICs by the nodes themselves
     """
@@ -132,7 +136,11 @@ def _may_hold(pod: Resource) -> bool:
 
 
 def _list_addresses(taken: RemovedFunctions, node: ClusterNode) -> typing.Container[str]:
-    """Return the PCI addresses of the virtual functions that the operator removes from a node; empty for none."""
+    """Return the PCI addresses of the virtual functions that the operator removes from a node. If the functions of the
+    node are not known, the result contains each address.
+
+    :param taken: policies that the removal deletes, and their nodes
+    """
     state = taken.states.get(node.name)
     if state is None or not state.interfaces:
         return _Any()

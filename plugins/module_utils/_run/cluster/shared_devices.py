@@ -23,8 +23,8 @@ _PREFIX = "rdma"
 
 
 class SharedDevices:
-    """A reader of the resources of the shared RDMA device plugin. It reads the NicClusterPolicy once, if a pod requests
-    a resource that may be one of them.
+    """A reader of the resources of the shared RDMA device plugin. It reads the NicClusterPolicies once, when it is
+    first asked about a resource.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -32,8 +32,9 @@ class SharedDevices:
         self._known: typing.Optional[dict[str, SharedResource]] = None
 
     def find(self, names: typing.Iterable[str]) -> tuple[SharedResource, ...]:
-        """Return those resources that are of the shared RDMA device plugin. The selectors of a resource are known if
-        the NicClusterPolicy configures it. A plugin that was installed in another way has the prefix rdma.
+        """Return those of the named resources that belong to the shared RDMA device plugin. The selectors of a resource
+        are known only if a NicClusterPolicy configures the resource. Other resources belong to the plugin if they have
+        its default prefix ``rdma``.
 
         :param names: names of extended resources that a pod requests
         :raises ApiError: the API server cannot be reached

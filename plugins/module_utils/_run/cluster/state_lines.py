@@ -15,6 +15,7 @@ MOST_OF_ONE, PAUSE = 30, 60.0
 class _LastLine:
     """The last line that was reported about a node or an operator.
 
+    :ivar line: text of the line; empty if none was reported
     :ivar number: number of lines that were reported about it
     :ivar at: seconds after the start at which the last line was reported
     """
@@ -40,10 +41,11 @@ class StateLines:
         self._lines: dict[typing.Hashable, _LastLine] = {}
 
     def expect(self, key: typing.Hashable, line: str) -> None:
-        """Store a line as the last one about a node or operator without reporting it, so that only a different line is
-        reported.
+        """Store a line as the last one about a node or operator without reporting it, so that ``tell`` reports only a
+        different line.
 
         :param key: identifies the node or operator
+        :param line: the state, as text
         """
         self._lines[key] = _LastLine(line)
 
@@ -53,7 +55,7 @@ class StateLines:
         :param key: identifies the node or operator
         :param line: the state, as text
         :param seconds: seconds since the start
-        :param ends: whether this is the last state, which is reported even if too many lines were reported
+        :param ends: whether this is the last state, which is reported even if the limits of lines are exceeded
         """
         last = self._lines.setdefault(key, _LastLine(""))
         if last.line == line or (last.number >= MOST_OF_ONE and seconds - last.at < self._pause and not ends):

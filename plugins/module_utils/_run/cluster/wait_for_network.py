@@ -57,14 +57,16 @@ def wait(
     rolled: bool = False,
 ) -> SyncFacts:
     """Wait until each node of each target is ready or has failed, at most ``limit`` seconds. Return the state of each
-    node.
+    node, and whether the limit was reached.
 
+    :param feed: source of the changes of objects
     :param targets: fabrics with their nodes and objects
+    :param limit: maximum duration of the wait, in seconds
     :param clock: function that returns the time of a monotonic clock, in seconds
-    :param say: reports a line whenever the state of a node changes
-    :param release: wait for the removal of the network instead
-    :param grace: seconds for which a suspect state may last before it counts as a failure, by the name of the state;
-        replaces values of GRACE
+    :param say: function that shows a line of progress to the user. It is called whenever the state of a node changes
+    :param release: whether to wait until the network is removed, instead of ready
+    :param grace: seconds for which a suspect state may last before it counts as a failure, by name of the state. The
+        values replace those of ``GRACE``; None: no value is replaced
     :param settle: seconds for which changes are collected before they are evaluated
     :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the
         beginning
@@ -121,13 +123,15 @@ def wait(
 def _gather_following_updates(
     feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float
 ) -> None:
-    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. Changes are collected for
-    longer, at most until ``end``, as long as at least one waiting node has no change, because the wait cannot end
-    before.
+    """Append the changes that follow the first change within ``settle`` seconds to ``news``. As long as one of the
+    waiting nodes has had no change, the wait for the network cannot end, so changes are collected for up to ``PATIENT``
+    times as long, at most until ``end``.
 
+    :param feed: source of the changes
     :param news: list with the first change
     :param waiting: names of the nodes that are not ready yet
-    :param settle: seconds without a further change after which the changes are complete
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param settle: seconds for which changes are collected in one step
     :param end: monotonic time in seconds at which the collection ends at the latest
     """
     late, looked = min(clock() + PATIENT * settle, end), 0
@@ -142,13 +146,14 @@ def _gather_following_updates(
 
 
 class SteadyTimer:
-    """A timer that measures for how long nodes have been ready without interruption."""
+    """A timer that measures for how long the nodes of fabrics have been ready without interruption."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
         """Create a timer; no node is ready yet.
 
-        :param fabrics: fabrics whose nodes must stay ready for ``steady`` seconds
-        :param steady: seconds without interruption
+        :param fabrics: names of the fabrics whose nodes must stay ready for ``steady`` seconds. Nodes of other fabrics
+            are ignored
+        :param steady: seconds for which a node must be ready without interruption
         :param before: seconds for which a node that is ready at the first call is assumed to have been ready already
         """
         self._fabrics = fabrics
@@ -157,7 +162,8 @@ class SteadyTimer:
         self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Return the seconds until all ready nodes have been ready for the required time without interruption.
+        """Return the seconds until all nodes that are ready now have been ready for the required time without
+        interruption. Return 0 if they have been, or if no node is ready.
 
         :param nodes: current states of the nodes
         :param now: monotonic time in seconds
@@ -192,9 +198,9 @@ class Diagnostics:
         self._since: dict[tuple[str, str], float] = {}
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
-        """Return the state of the cluster, completed with the details that are due. Pods, and the log of a sync that
-        has failed, are read at once. The log of a sync that is stuck or failing is read after ``LOOK_SECONDS``,
-        because the sync may recover by itself.
+        """Return the state of the cluster, completed with the details that are due, or the same object if none is due.
+        Pods, and the log of a sync that has failed, are read at once. The log of a sync that is stuck or failing is
+        read after ``LOOK_SECONDS``, because the sync may recover by itself.
 
         :param judgements: current state of the nodes
         :param world: state of the cluster
@@ -228,7 +234,10 @@ class Diagnostics:
         return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Return the seconds until the next detail is due; None if there is none."""
+        """Return the seconds until the next detail is due. Return None if no node needs an explanation.
+
+        :param now: monotonic time in seconds
+        """
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
@@ -239,8 +248,8 @@ def look(
     yet has no objects.
 
     :param namespaces: namespace in which a kind is read, by kind; other kinds are read in all namespaces
-    :param targets: fabrics whose network is judged
-    :param release: whether to judge that the VFs of the targets are removed, instead of ready
+    :param targets: fabrics with their nodes and objects
+    :param release: whether to judge if the network of the targets is removed, instead of ready
     :raises ApiError: a required kind cannot be read
     """
     world, only = ClusterState(), only_of(targets)
@@ -258,9 +267,10 @@ def look(
 
 
 def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
-    """Return the nodes at the end of the wait. If the watch of a kind is broken, the nodes that still wait get its
-    error as an explanation.
+    """Return the nodes at the end of the wait. If the watch of a kind is broken, its error is added to the detail of
+    each node that is not ready yet.
 
+    :param nodes: states of the nodes
     :param world: state of the cluster at the end of the wait
     """
     if not world.stale:

@@ -47,9 +47,10 @@ class KindUpdate:
     """A change of the objects of one kind, or an error of its watch.
 
     :ivar kind: kind of the objects
-    :ivar action: ``replace``, ``put``, ``drop``, or ``error`` if the kind cannot be read
-    :ivar items: all objects (``replace``), or the objects that are new or changed (``put``) or deleted (``drop``)
-    :ivar error: reason why the kind cannot be read at present; the known state remains valid
+    :ivar action: ``replace`` (all objects were listed), ``put`` (objects are new or changed), ``drop`` (objects were
+        deleted), or ``error`` (the kind cannot be read)
+    :ivar items: all objects for ``replace``, or the new, changed or deleted ones
+    :ivar error: reason why the kind cannot be read at present; the known state remains valid. Empty for other actions
     """
 
     kind: str
@@ -63,37 +64,50 @@ Parts = tuple[tuple[str, PodState], ...]
 
 
 class Feed(typing.Protocol):
-    """An interface that returns changes of Kubernetes objects as they arrive, and reads details of nodes on request."""
+    """The interface of a source that returns changes of Kubernetes objects as they arrive, and reads details of nodes
+    on request.
+    """
 
     def get(self, timeout: float) -> typing.Optional[KindUpdate]:
-        """Return the next change; None if none arrived within ``timeout`` seconds."""
+        """Return the next change. Return None if no change arrived within ``timeout`` seconds."""
 
     def gather(self, seconds: float) -> list[KindUpdate]:
-        """Wait ``seconds``, and return all changes that have arrived by then."""
+        """Wait ``seconds``, and return the changes that have arrived by then, at most ``MOST_AT_ONCE``."""
 
     def pods(
         self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
     ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
-        """Return the current pods of these nodes that a drain would evict, by node. Each pod keeps only the labels that
-        these budgets name, and its requests of resources with these prefixes. Empty if the pods cannot be read.
+        """Return the current pods of some nodes that a drain would evict, by node. Each pod keeps only those labels
+        that the budgets name, and its requests of resources with the prefixes. Return an empty mapping if the pods
+        cannot be read.
 
+        :param nodes: names of the nodes
+        :param budgets: PodDisruptionBudgets of the cluster
         :param prefixes: prefixes of the names of extended resources
         """
 
     def daemon_error(self, pod: str) -> str:
-        """Return the last error in the log of a config daemon; empty if the log contains none or cannot be read."""
+        """Return the last error in the log of a config daemon. Return an empty text if the log has no error, or if the
+        pod or the API server is gone. If the log cannot be read for another reason, return a text that says so.
+
+        :param pod: name of the pod of the daemon
+        """
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
-        """Return the current pods of NVIDIA's network operator on these nodes, by node."""
+        """Return the name and the state of the current pods of NVIDIA's network operator on some nodes, by node. Return
+        an empty mapping if they cannot be read.
+
+        :param nodes: names of the nodes
+        """
 
 
 def take_following(
     first: typing.Optional[KindUpdate], get: typing.Callable[[], typing.Optional[KindUpdate]]
 ) -> typing.Iterator[KindUpdate]:
-    """Yield a change and the changes that follow it, at most ``MOST_AT_ONCE``.
+    """Yield a change and the changes that follow it, at most ``MOST_AT_ONCE`` in total.
 
-    :param first: change that was received first; None if there is none
-    :param get: function that returns the next change; None if none follows
+    :param first: change that was received first; None: nothing is yielded
+    :param get: function without arguments that returns the next change; None if no change follows
     """
     change, left = first, MOST_AT_ONCE
     while change is not None:
@@ -105,9 +119,11 @@ def take_following(
 def take_settled(
     feed: Feed, first: typing.Optional[KindUpdate], seconds: float, clock: Clock
 ) -> typing.Iterator[KindUpdate]:
-    """Yield a change and the changes that arrive within ``seconds`` after it, at most ``MOST_AT_ONCE``.
+    """Yield a change and the changes that arrive within ``seconds`` after this call, at most ``MOST_AT_ONCE`` in total.
 
-    :param first: change that was received first; None if there is none
+    :param feed: source of the changes
+    :param first: change that was received first; None: nothing is yielded
+    :param clock: function that returns the time of a monotonic clock, in seconds
     """
     until = clock() + seconds
     return take_following(first, lambda: feed.get(max(0.0, until - clock())))
@@ -116,7 +132,7 @@ def take_settled(
 class _Waiting(typing.NamedTuple):
     """A change in the queue. A newer change of the same object can replace it.
 
-    :ivar of: kind, namespace and name of its object; the kind alone for a change of several objects
+    :ivar of: kind, namespace and name of the changed object; only the kind for a change of several objects
     :ivar change: list of exactly one change, whose item can be replaced
     """
 
@@ -125,9 +141,9 @@ class _Waiting(typing.NamedTuple):
 
 
 class _Changes:
-    """A bounded queue of changes in the order of arrival. A newer change of an object replaces the queued one if the
-    object has many changes. If a kind has too many changes, all of them are dropped, and the kind must be listed
-    again.
+    """A bounded queue of changes in the order of arrival. If an object has ``MOST_OF_ONE`` queued changes, a newer one
+    replaces the last of them. If a kind has ``MOST_WAITING`` queued changes, all of them are dropped, and the kind must
+    be listed again.
     """
 
     def __init__(self) -> None:
@@ -137,7 +153,9 @@ class _Changes:
         self._news = threading.Condition()
 
     def put(self, change: KindUpdate) -> bool:
-        """Add a change. Return False if its kind has too many; then all its queued changes are dropped too."""
+        """Add a change. Return False if its kind has too many queued changes: these and the new change are then
+        dropped.
+        """
         with self._news:
             kind, single = change.kind, change.action in ("put", "drop") and len(change.items) == 1
             metadata = change.items[0].get("metadata", {}) if single else {}
@@ -158,7 +176,9 @@ class _Changes:
             return True
 
     def get(self, timeout: float) -> typing.Optional[KindUpdate]:
-        """Remove and return the first change; None if none arrived within ``timeout`` seconds."""
+        """Remove the first change from the queue and return it. Return None if no change arrived within ``timeout``
+        seconds.
+        """
         with self._news:
             if not self._news.wait_for(lambda: self._waiting, timeout=max(0.0, timeout)):
                 return None
@@ -184,16 +204,17 @@ class WatchFeed:
         only: typing.Optional[typing.Mapping[str, Choice]] = None,
         most: typing.Optional[typing.Mapping[str, int]] = None,
     ) -> None:
-        """Create a source of changes, which reads nothing before ``start``.
+        """Create a source of changes. Nothing is read before ``start`` is called.
 
-        :param namespaces: namespace of each kind; a kind that is missing is read in all namespaces
-        :param selector: label selector for all kinds
-        :param selectors: label selectors by kind, which replace ``selector``; None: no kind has one of its own
-        :param needed: kinds that are requested until the API server serves them; any other kind that it does not serve
-            counts as empty
-        :param only: filters on the metadata of objects by kind; objects that a filter rejects are not reported. None:
-            no filters
-        :param most: largest number of objects to list, by kind; None: no limits
+        :param namespaces: namespace of each kind; a kind without an entry is read in all namespaces
+        :param kinds: kinds to list and watch
+        :param selector: label selector for all kinds without an entry in ``selectors``; empty for all objects
+        :param selectors: label selectors by kind, which replace ``selector``; None for no entries
+        :param needed: kinds that are requested again until the API server serves them. Any other kind that it does not
+            serve counts as a kind without objects
+        :param only: function that gets an object and returns whether to report it, by kind; None: all objects are
+            reported
+        :param most: maximum number of objects to list, by kind; a kind without an entry, or None, has no limit
         """
         self._cluster = cluster
         self._namespaces = namespaces
@@ -296,7 +317,7 @@ class WatchFeed:
                 self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
 
     def _list_objects(self, kind: str) -> str:
-        """Report all objects of a kind, and return the version from which to watch it.
+        """Report all objects of a kind as one change, and return the resourceVersion from which to watch the kind.
 
         :raises ApiError: the kind cannot be listed, or the list has no resourceVersion
         """
@@ -310,10 +331,13 @@ class WatchFeed:
         return listing.version
 
     def _report_event(self, kind: str, event: Resource, version: str) -> str:
-        """Report an event of a watch, and return the version from which the watch would continue.
+        """Report an event of a watch as a change, unless it is a bookmark or the filter of the kind rejects its object.
+        Return the resourceVersion from which the watch would continue.
 
-        :raises ApiError: the queue is full. The error has the status 410 (version too old), so that the kind is listed
-            again
+        :param event: event as the API server sends it
+        :param version: resourceVersion so far, for an event without one
+        :raises ApiError: the queue is full. The error has the status 410, as for a version that is too old, so that the
+            kind is listed again
         """
         item, only = event.get("object", {}), self._only.get(kind)
         if event.get("type") != "BOOKMARK" and (only is None or only(item)):

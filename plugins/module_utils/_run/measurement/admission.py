@@ -30,18 +30,20 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def iterate_admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
-    """Yield the fabrics with a ServiceAccount in ``pods.service_account`` whose pods are admitted.
+    """Return a context manager that provides the fabrics with a ServiceAccount in ``pods.service_account`` whose pods
+    the API server admits. At its end, the objects that it created are removed: admission examines pods only at their
+    creation, and these pods use no token.
 
-    The account exists in the namespace of the measurement only. On OpenShift the constraints are bound to it there. A
-    fabric with an account of its own keeps it, and objects that an admin has prepared
-    (docs/rbac/measuring-openshift.yml) are not changed. The created objects are removed afterwards: admission examines
-    pods only at their creation, and these pods use no token.
+    The account exists in the namespace of the measurement only. On OpenShift, SecurityContextConstraints are bound to
+    it. A fabric with an account of its own keeps it. Objects that an admin has prepared
+    (docs/rbac/measuring-openshift.yml) are not changed.
 
+    :param fabrics: fabrics whose pods are to be admitted
     :param run: id of the run that owns the objects
-    :param own: whether the collection created the namespace. Its account ``default`` appears with a delay, so pods use
-        an account of the collection
-    :param former: namespaces of the jobs, in which earlier releases bound the constraints. Leftovers of a killed run
-        are removed from them first
+    :param own: whether the collection created the namespace. The account ``default`` of a new namespace appears with a
+        delay, so the pods use an account of the collection
+    :param former: namespaces of the jobs, in which earlier releases bound the constraints. On OpenShift, leftovers of a
+        killed run are first removed from them
     :raises ApiError: the API server cannot be reached, or the user may not create the objects; then none of them
         remains
     :raises RdmaError: on OpenShift, an admin prepared the namespace without the account
@@ -72,14 +74,15 @@ def iterate_admitted(
 def _render_admission_objects(
     cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
 ) -> tuple[Resource, ...]:
-    """Render the objects by which the pods are admitted, without those that an admin has prepared.
+    """Return the objects by which the pods are admitted, without those that an admin has prepared. Return an empty
+    tuple if the admin prepared the account.
 
     :param bare: fabrics without an account of their own
     :param run: id of the run that owns the objects
     :param openshift: whether the cluster is OpenShift
     :param own: whether the collection created the namespace
-    :raises RdmaError: an admin must prepare the account. In a namespace of unknown origin, any user with rights in it
-        would gain those of the pods
+    :raises RdmaError: an admin must prepare the account, because an admin prepared the namespace: any user with rights
+        in it would gain the rights of the pods
     """
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
@@ -101,7 +104,7 @@ def _render_admission_objects(
 
 
 def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
-    """Remove the leftovers of a killed run. If the user lacks the right to search for them, continue without.
+    """Remove the leftovers of a killed run. If the user lacks the right to search for them, return without an error.
 
     :param namespaces: namespaces that are searched for leftovers
     :raises ApiError: the API server cannot be reached
@@ -115,10 +118,10 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
 
 def remove_leftovers(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
     """Remove the ServiceAccounts, constraints and bindings that a killed run has left on OpenShift, and return the
-    outcome of each object. Objects that an admin has prepared remain.
+    outcome of each object. Objects that an admin has prepared remain. On other clusters, nothing is removed.
 
     Any user may read the constraints and the accounts, but not the bindings. Constraints and accounts are therefore
-    removed last: if none of them exists, no other leftover exists either.
+    removed last: if none of them exists, no other leftover exists either, and the bindings need not be read.
 
     :param namespaces: namespaces of the jobs, in which earlier releases measured, in addition to the namespace of the
         measurement
@@ -146,7 +149,9 @@ def _add_account(fabric: Fabric) -> Fabric:
 
 
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
-    """Return whether an object of this kind and name exists that is not managed by linerate.rdma."""
+    """Return whether an object with the kind, namespace and name of ``definition`` exists without the label of the
+    collection.
+    """
     found = read_existing(cluster, definition)
     return found is not None and not has_our_label(found)
 

@@ -41,14 +41,14 @@ def allow_forever() -> float:
 
 
 def find_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of a command that ran in a pod, from its exit code and output. Return None if its exit code is
-    0.
+    """Return the failure of a command that ran in a pod, from its exit code and output. Return None if the command
+    succeeded.
     """
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
 def line_of(result: CommandResult) -> str:
-    """Return a line for the report about a command that ran: the command, its exit code and its duration.
+    """Return a line of text about a command that ran: the command, its exit code and its duration.
 
     :param result: result of the command
     """
@@ -68,18 +68,22 @@ def run_pair(
     lost: Lost = str,
     left: Left = allow_forever,
 ) -> Outcome:
-    """Run a server, and its client as soon as the server listens. Return the result of the client, and the failure of
-    client or server. Each is None if it does not exist.
+    """Run a server, and its client as soon as the server listens. Return the result of the client (None if it did not
+    run), and the failure of client or server (None if both succeeded). The client is tried again while it does not
+    reach the server.
 
-    :param there: connection and command of the server
-    :param here: connection and command of the client
+    :param there: server: function that returns a shell in its container, and the command
+    :param here: client: function that returns a shell in its container, and the command
     :param up: text in the output of the server after which it listens
     :param limit: time limit of the client inside its container, in seconds
-    :param judge_server: whether the exit code of the server counts. That of rping does not, because it is nonzero on
-        success
-    :param judge: returns the failure from the client's result; by default from its exit code
-    :param lost: returns the reason why a container is lost, which ends the wait; empty as long as both exist
-    :param left: returns the remaining seconds of this pair of nodes; at 0 no wait continues and nothing is retried
+    :param judge_server: whether a nonzero exit code of the server is a failure. That of rping is not, because rping
+        returns it on success too
+    :param judge: function that gets the result of the client and returns its failure or None; by default from the exit
+        code
+    :param lost: function that returns the reason why a container is gone, which ends the wait; an empty text while both
+        exist
+    :param left: function that returns the remaining seconds of this pair of nodes. At 0, no wait continues and nothing
+        is retried
     """
     if left() <= 0:
         return None, Failure("hang", "the time limit of this pair had already expired")
@@ -125,8 +129,10 @@ def _run_client(
 
 def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
     """Return the failure of the server if it explains more than that of the client: the server was killed before its
-    time limit, failed by itself, or disconnected the client. Return None otherwise.
+    time limit, reported the cause of a remote error of the client, or disconnected the client. Return None otherwise,
+    and if the server still runs.
 
+    :param server: shell in which the server ran
     :param limit: time limit of the client, in seconds
     :param failure: failure of the client
     """

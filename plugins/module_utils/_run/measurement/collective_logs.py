@@ -40,8 +40,8 @@ class LogReader:
 
     def read_logs(self, run: CollectiveRun, places: typing.Sequence[CollectivePlace]) -> KeptLog:
         """Return the parsed logs of NCCL of all ranks, and remove the files in the pods. A log that cannot be read, is
-        implausibly large or takes too long is left out. The devices and channels of the ranks in its pod are then
-        unknown.
+        implausibly large or takes too long to parse is left out, and the devices and channels of the ranks in its pod
+        are then unknown. If all logs together are implausibly large, the result is empty.
 
         :param run: nodes and settings of the test
         :param places: pods in which the test ran
@@ -61,11 +61,12 @@ class LogReader:
     def _add_log(
         self, logs: nccl_log.PodLogs, run: CollectiveRun, place: CollectivePlace, text: str, end: float
     ) -> None:
-        """Parse the log of a pod, and add it to the logs of the run. A log that names more ranks than the pod has GPUs,
-        or that needs too much CPU time, is left out. The logs of the other pods stay.
+        """Parse the log of a pod, and add it to the logs of the run. A log that names too many ranks for the GPUs of
+        the pod, or that needs too much CPU time, is left out and reported to the user. The logs of the other pods stay.
 
         :param logs: logs of the run
-        :param place: pod that has the log, with its host name
+        :param run: nodes and settings of the test
+        :param place: pod that wrote the log, with its host name
         :param text: text of the log
         :param end: monotonic time in seconds after which no log is parsed
         :raises ParseError: all logs together name more than logs of their length can
@@ -88,10 +89,10 @@ class LogReader:
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
         """Return the text of the logs in a pod, and remove the files. After an error, or at the time ``end``, return
-        the text that was read until then, which may be empty.
+        the text that was read by then, which may be empty.
 
         :param run: nodes and settings of the test
-        :param place: pod that has the log, with its host name
+        :param place: pod that wrote the logs, with its host name
         :param end: monotonic time in seconds at which reading ends
         """
         pieces: list[str] = []
@@ -116,14 +117,15 @@ class LogReader:
 
 
 class _TooSlow(Exception):
-    """The exception that parsing the lines of a log took too much CPU time."""
+    """Raised if parsing the lines of a log took too much CPU time."""
 
 
 def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
-    """Yield the lines until this thread has used too much CPU time for them.
+    """Yield the lines until this thread has used more than ``seconds`` of CPU time since the first of them.
 
+    :param lines: lines of a log
     :param seconds: limit of the CPU time of this thread, in seconds
-    :raises _TooSlow: the thread has used more
+    :raises _TooSlow: the thread has used more CPU time
     """
     end = time.thread_time() + seconds
     for line in lines:

@@ -34,9 +34,11 @@ SHORT, LOOK = 30.0, 60.0
 class CollectivePlace:
     """A pod in which ranks of a collective can run.
 
+    :ivar pod: the pod, with its node and namespace
     :ivar host: host name of the pod in the format of NCCL
-    :ivar devices: RDMA devices of the pod
-    :ivar physical: RDMA devices of the physical functions of which these are virtual functions
+    :ivar devices: names of the RDMA devices of the pod
+    :ivar physical: names of the RDMA devices of the physical functions to which these devices belong as virtual
+        functions; empty if they are not virtual functions
     """
 
     pod: RdmaPod
@@ -46,7 +48,7 @@ class CollectivePlace:
 
 
 class CollectivePods:
-    """The pods of a collective, with methods that start them and open connections to them.
+    """A client that starts the pods of a collective and opens connections to them.
 
     :ivar places: the usable pods, by node
     """
@@ -63,8 +65,10 @@ class CollectivePods:
     ) -> None:
         """Create a client for the pods of one run; no pod is created yet.
 
-        :param plan: plan with exactly one fabric, over which the collectives run
+        :param plan: nodes and settings of the run, with exactly one fabric, over which the collectives run
         :param wanted: settings of the collectives, from the intent
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param say: function that shows a line of progress to the user
         :param pods: client that creates, inspects and removes the pods
         :param physical: RDMA device of each physical function, by node and PCI address
         """
@@ -75,7 +79,9 @@ class CollectivePods:
 
     def start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
         """Start the pods, and read the HCAs that each of them got. Return all pods. A pod that cannot be used has the
-        reason as its error.
+        reason as its error; the others are added to ``places``.
+
+        :param pool: threads that start and examine the pods
         """
         fabric = self._fabric
         definitions = {
@@ -97,6 +103,7 @@ class CollectivePods:
         """Return the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod.
 
         :param started: pod, and the object that the API server returned for it
+        :raises LeaseLost: the run has lost the Lease of the cluster
         """
         item, found = started
         try:
@@ -110,7 +117,8 @@ class CollectivePods:
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
-        """Return the HCAs and the host name of a pod that is ready, read through a shell in it.
+        """Return the HCAs and the host name of a pod, read through a shell in it. A pod that did not start, or that
+        cannot be read, gets the reason as its error.
 
         :param item: pod that was started, with its node
         :param found: object of the pod, as the API server returned it
@@ -140,9 +148,10 @@ class CollectivePods:
         return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
 
     def _find_hcas(self, node: str, probe: pod_probe.Probe) -> tuple[tuple[CollectiveHca, ...], str]:
-        """Return the HCAs of a pod, each with its rail, and the reason why a collective cannot use these HCAs. The
-        reason is empty if it can.
+        """Return two values: the HCAs of a pod, each with its rail, and the reason why a collective cannot use these
+        HCAs. The reason is empty if a collective can.
 
+        :param node: name of the node of the pod
         :param probe: RDMA devices and PCI functions that the pod's shell reports
         """
         fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
@@ -176,7 +185,8 @@ class CollectivePods:
         """Return a connection to a new shell in a pod.
 
         :param item: pod in which the shell runs
-        :param addresses: PCI addresses whose RDMA devices the shell reports, separated by spaces
+        :param addresses: PCI addresses whose RDMA devices the shell reports at its start, separated by spaces; empty:
+            the pod's environment names them
         :raises ApiError: the pod does not exist or does not run
         """
         return self._cluster.shell(
@@ -187,10 +197,13 @@ class CollectivePods:
 def run_short(
     shell: Shell, command: typing.Sequence[str], clock: Clock, end: float, limit: float = SHORT
 ) -> CommandResult:
-    """Run a command for at most ``limit`` seconds, and not beyond the time ``end``.
+    """Run a command in a shell for at most ``limit`` seconds, and not beyond the time ``end``. Return its result. If
+    the connection is closed, the result has this as its error.
 
+    :param command: words of the command
     :param clock: function that returns the time of a monotonic clock, in seconds
-    :param end: monotonic time in seconds
+    :param end: time of ``clock`` in seconds
+    :param limit: time limit in seconds
     """
     if not shell.open:
         return CommandResult("", None, error="the connection was closed before")
@@ -199,10 +212,10 @@ def run_short(
 
 
 def compute_left(clock: Clock, end: float, limit: float) -> float:
-    """Return the seconds until the time ``end``, at most ``limit``.
+    """Return the seconds until the time ``end``: at least 0, and at most ``limit``.
 
     :param clock: function that returns the time of a monotonic clock, in seconds
-    :param end: monotonic time in seconds
-    :param limit: longest time in seconds
+    :param end: time of ``clock`` in seconds
+    :param limit: maximum in seconds
     """
     return min(limit, max(0.0, end - clock()))

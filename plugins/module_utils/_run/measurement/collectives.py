@@ -77,12 +77,15 @@ class CollectivesRun:
     ) -> None:
         """Create a run of the collectives; no pod is created yet.
 
-        :param plan: plan with exactly one fabric, over which the collectives run
+        :param plan: nodes and settings of the run, with exactly one fabric, over which the collectives run
         :param wanted: settings of the collectives, from the intent
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param pause: function that sleeps for a number of seconds
+        :param say: function that shows a line of progress to the user
         :param seen: facts with the rates of the rails and the topology of the nodes, from which floors and groups are
             computed
-        :param observers: observers of the run, which read the counters of the physical functions for a soak; None if it
-            has none
+        :param observers: observers of the run, which read the counters of the physical functions for a soak (a long
+            test); None if the run has no observers
         """
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = (
@@ -144,8 +147,9 @@ class CollectivesRun:
         return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining, image)
 
     def _run_course(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
-        """Run all tests of one collective. Return the reason if they ended early; empty otherwise.
+        """Run all tests of one collective. Return the reason if they ended early. Return an empty text otherwise.
 
+        :param pool: threads that run the tests of one step at the same time
         :param course: planner of the tests of the collective
         :param runs: list to which the results are appended
         """
@@ -184,9 +188,9 @@ class CollectivesRun:
                 )
 
     def _run_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test, and return its result. Repeat it once if the connection to the API server or to a pod was lost,
-        which is no fault of the fabric. A test that runs for a long time (a soak) is not repeated, because its pods do
-        not live long enough.
+        """Run a test, and return its result. If the connection to the API server or to a pod was lost, run it once
+        more, because this is not a fault of the fabric. A test that runs for a long time (a soak) is not repeated,
+        because its pods do not live long enough.
 
         :param course: planner of the tests of the collective
         :param test: group of nodes, single-rail test or repetition that is due
@@ -208,11 +212,13 @@ class CollectivesRun:
         return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
 
     def _try_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. An unexpected error in its output becomes a failure of this test, so that the other tests still
-        run.
+        """Run a test once, and return its result. An error of the API server, or an unexpected error in the output,
+        becomes the failure of this test, so that the other tests still run.
 
         :param course: planner of the tests of the collective
+        :param test: group of nodes, single-rail test or repetition that is due
         :param run: nodes and settings of the test
+        :raises LeaseLost: the run has lost the Lease of the cluster
         """
         wanted = self._wanted
         if self._hung and isinstance(test, RailTrial):
@@ -241,7 +247,7 @@ class CollectivesRun:
 
         :param subject: name of the test, for messages
         :param run: nodes and settings of the test
-        :param result: result to which the counters are added
+        :param result: result without figures, which is completed
         """
         places = [self._whole_pods.places[node] for node in run.nodes]
         before, start = self._soak_counters.read(places), self._clock()
@@ -315,8 +321,8 @@ class CollectivesRun:
 
         :param subject: subject of the test, for the progress
         :param shell: shell in which mpirun runs
-        :param places: pods of the test
-        :param seconds: time limit of mpirun
+        :param places: pods of the test. If one of them is gone, the wait ends
+        :param seconds: time limit of mpirun in seconds
         """
         pods = [place.pod for place in places]
         start = self._clock()
@@ -335,27 +341,40 @@ class CollectivesRun:
 
 
 def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
-    """Return the facts of a run that starts no pod. Each pod has the reason as its error."""
+    """Return the facts of a run of collectives that starts no pod. Each node of the plan has a pod with the reason as
+    its error.
+
+    :param plan: nodes and settings of the run, with exactly one fabric
+    """
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
 
 
 def list_excluded(nodes: typing.Iterable[str]) -> tuple[CollectivePod, ...]:
-    """Return placeholders for the pods of the nodes that ``--limit`` excludes."""
+    """Return placeholders for the pods of nodes that ``--limit`` excludes. The error of each placeholder says that its
+    node is excluded.
+
+    :param nodes: names of the excluded nodes
+    """
     return tuple(CollectivePod(node, error=EXCLUDED, cause=BY_LIMIT) for node in nodes)
 
 
 def _tell_unforeseen(course: Course, error: Exception) -> str:
-    """Return the message for an unexpected error that ends the tests of a collective. The results so far are kept.
+    """Return the message for an unexpected error that ends the tests of a collective. Their results so far are kept by
+    the caller.
 
     :param course: planner of the tests of the collective
+    :param error: the unexpected error
     """
     return f"the output of the tests could not be evaluated: {wrap_unforeseen(error, course.name)}"[:_MOST_REASON]
 
 
 def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
-    """Return a line for the report about the test that ran: the command without the script around it, its exit code and
-    its duration.
+    """Return a line of text about a test that ran: its program and nodes instead of the whole command, its exit code
+    and its duration.
+
+    :param run: nodes and settings of the test
+    :param ended: result of mpirun
     """
     words = f"{run.test}_perf on {join_first(run.nodes, 4)}"
     return line_of(dataclasses.replace(ended, command=words))

@@ -35,8 +35,8 @@ from .port_counters import NO_COUNTERS, Counters
 
 
 class CountedPairs:
-    """The measurements with port counters, of the pairs of each fabric whose figures alone do not identify the slow
-    link.
+    """The repeated measurements of pairs with port counters of switches. They are made for the pairs of each fabric
+    whose bandwidth figures alone do not identify the slow link.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class CountedPairs:
     ) -> None:
         """Prepare the measurements.
 
-        :param pair: measurement of one pair
+        :param measurement: plan, client of the API server and clock of the measurement
+        :param pair: measurement of one pair of pods
         :param seen: facts about the links of the HCAs
-        :param observers: observers of the run, which read the counters; None if the run has none
+        :param observers: observers of the run, which read the counters; None if the run has no observers
         """
         self._measurement = measurement
         self._pair = pair
@@ -58,7 +59,7 @@ class CountedPairs:
         self._observers = observers
 
     def compute_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """Return the longest duration of the measurements with counters in seconds.
+        """Return the longest duration of the measurements with counters in seconds. Return 0 if there will be none.
 
         :param planned: planned measurement rounds of the fabric
         """
@@ -69,11 +70,15 @@ class CountedPairs:
     def measure(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Measure pairs again, and return their figures with the port counters from before and after. This is done
-        where the figures alone do not identify the slow link, and to find out how the switches route. The measurements
-        run one after the other, because the counters would include the data of another one.
+        """Measure pairs again, and return their figures with the port counters from before and after. This is done for
+        pairs whose figures alone do not identify the slow link, and to find out how the switches route. If no HCA of
+        the fabric can read counters, the pairs are returned with this reason instead. Return an empty list if the plan
+        does not cover the links, or the paths between the pods are not known.
 
-        :param pods: pods of the fabric
+        The measurements run one after the other, because the counters would include the data of a simultaneous one.
+
+        :param fabric: fabric of the pods
+        :param pods: pods of the fabric; those with an error are not used
         :param measured: results of the pairs so far
         :param planned: planned measurement rounds of the fabric
         """

@@ -15,6 +15,8 @@ def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:
     """Start a pod for each rail of each node and fabric, and return the pods. A pod that does not run has the reason as
     its error. The pods remain after the call. If the call is interrupted, they are removed.
 
+    :param pods: client that creates and removes the pods
+    :param plan: nodes, fabrics and settings of the run
     :raises ApiError: the API server cannot be reached
     """
     try:

@@ -29,7 +29,9 @@ from .pods.measuring_pods import MeasuringPods
 
 
 class LayeredPairs:
-    """The layer measurements of the pairs of each fabric."""
+    """The measurements of pairs layer by layer (between physical functions, between virtual functions, and between
+    pods), for those pairs of each fabric that the settings choose.
+    """
 
     def __init__(
         self,
@@ -40,9 +42,10 @@ class LayeredPairs:
     ) -> None:
         """Prepare the measurements.
 
+        :param measurement: plan, client of the API server and clock of the measurement
         :param pods: measuring pods of the run
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         """
         self._measurement = measurement
         self._pods = pods
@@ -50,13 +53,15 @@ class LayeredPairs:
         self._observers = observers
 
     def _choose_layers(self, fabric: Fabric) -> str:
-        """Return the setting that selects the pairs to measure layer by layer. Without a setting in the intent, these
-        are the suspects if the run has observers.
+        """Return the setting that selects the pairs to measure layer by layer: ``none``, ``suspects`` or ``all``.
+        Without a setting in the intent, it is ``suspects`` if the run has observers, otherwise ``none``.
         """
         return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
 
     def compute_seconds(self, fabric: Fabric) -> float:
-        """Return the longest duration of the layer measurements in seconds. The pods must live that long."""
+        """Return the longest duration of the layer measurements of a fabric in seconds. Its pods must live that
+        long.
+        """
         wanted, nodes = self._choose_layers(fabric), len(self._measurement.plan.nodes)
         number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
         return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
@@ -64,10 +69,11 @@ class LayeredPairs:
     def measure(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]
     ) -> list[PairLayers]:
-        """Measure pairs layer by layer, and return the figures of their layers. One pair is measured after the other,
-        because two pairs would share the links that each of them must fill.
+        """Measure pairs of pods layer by layer, and return the figures of each pair. The pairs are measured one after
+        the other, because two pairs would share the links that each of them must fill.
 
-        :param pods: running pods of the fabric
+        :param fabric: fabric of the pods
+        :param pods: pods of the fabric; those with an error are not used
         :param measured: results of the pairs so far
         """
         wanted = self._choose_layers(fabric)

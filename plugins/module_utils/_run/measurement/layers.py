@@ -41,7 +41,7 @@ LOOK_LIMIT = 20
 
 @dataclasses.dataclass(frozen=True)
 class _OnHost:
-    """One side of a pair, as the observer of its node sees it.
+    """One end of a pair, as the observer of its node sees it.
 
     :ivar node: name of the node
     :ivar pf: PCI address of the physical function
@@ -54,9 +54,10 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """The error that a layer cannot be measured. Its message, also in ``why``, is the reason.
+    """Raised if a layer cannot be measured. Its message is the reason.
 
-    :ivar absent: whether the pods do not have this layer, such as virtual functions
+    :ivar absent: whether the pods do not have this layer at all, such as pods without virtual functions
+    :ivar why: the reason as text
     """
 
     def __init__(self, why: str, absent: bool = False) -> None:
@@ -77,10 +78,11 @@ class LayerTests:
     ) -> None:
         """Prepare the layer measurements; no connection is opened yet.
 
+        :param measurement: plan, client of the API server and clock of the measurement
         :param fabric: fabric of the pairs
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         :param pods: usable pods by rail and node
-        :param shells: connections to the pods
+        :param shells: measuring pods of the run, through which connections to the pods are opened
         """
         self._measurement, self._fabric = measurement, fabric
         self._observers, self._pods, self._in_pods = observers, pods, shells
@@ -91,7 +93,9 @@ class LayerTests:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
-        """Return the nodes by name from a list: the user may have the right to list nodes but not to get one."""
+        """Return the nodes of the cluster by name. They are listed, because the user may have the right to list nodes
+        but not to get a single one.
+        """
         return {name_of(item): item for item in self._measurement.cluster.list("Node").items}
 
     def close(self) -> None:
@@ -102,12 +106,14 @@ class LayerTests:
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """Measure a pair layer by layer: between the hosts, then between the pods, then with GPU memory. Return the
-        figure of each layer. A layer that cannot be measured has the reason in the result.
+        """Measure a pair layer by layer: between the physical functions on the hosts, between virtual functions on the
+        hosts, between the pods, then between the pods with GPU memory. Return the figure of each layer. A layer that
+        cannot be measured has the reason in the result.
 
-        :param pair: result of the measurement of the pair
+        :param pair: result of the earlier measurement of the pair
         :param suspect: whether the pair was chosen because it is slow
-        :param number: number of pairs that were measured before
+        :param number: number of pairs that were measured layer by layer before. After ``MOST_PAIRS``, a suspect is not
+            measured
         """
         result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
         ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
@@ -147,7 +153,9 @@ class LayerTests:
     def choose_measured_as(self, pair: PairResult) -> Fabric:
         """Return the fabric with the number of queue pairs and the message size of the pair's second measurement, so
         that no layer is slow only because of too few queue pairs. Return the fabric unchanged if there was no second
-        measurement, or if it had no result.
+        measurement, or if it ran without a figure.
+
+        :param pair: result of the earlier measurement of the pair
         """
         found, amount = pair.wider, widen_amount(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
@@ -158,7 +166,8 @@ class LayerTests:
     # on the host
 
     def _find_hca_address(self, pod: RdmaPod) -> str:
-        """Return the PCI address of the physical function behind a pod's interface.
+        """Return the PCI address of the HCA of a pod: the physical function of its virtual function, or the HCA of its
+        rail on its node.
 
         :raises _NoStep: the HCA of the pod is not known
         """
@@ -171,10 +180,11 @@ class LayerTests:
         return found
 
     def _connect_to_host(self, pod: RdmaPod) -> _OnHost:
-        """Return the state of the pod's HCA on its node, read by the observer of the node. Open a connection to the
-        observer if there is none.
+        """Return the state of the pod's HCA on its node, as the observer of the node reads it. The connection to the
+        observer stays open for further calls.
 
-        :raises _NoStep: the observer cannot be used
+        :raises _NoStep: the HCA is not known, the observer does not respond, or its image lacks a tool
+        :raises RdmaError: the node has no ready observer
         """
         pf = self._find_hca_address(pod)
         key = (pod.node, pf)
@@ -249,22 +259,29 @@ class LayerTests:
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """Return the number of queue pairs for a pair, which is equal in all layers. It is computed from the port rates
         of the pods on these nodes.
+
+        :param nodes: names of the two nodes
         """
         return count_queue_pairs(fabric, self._list_rates(*nodes))
 
     def _list_rates(self, *nodes: str) -> list[typing.Optional[float]]:
-        """Return the port rates of the pods on these nodes in Gb/s; None for a pod whose rate is unknown."""
+        """Return the port rates of the pods on these nodes in Gb/s; None for a pod whose rate is unknown.
+
+        :param nodes: names of nodes
+        """
         return [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
 
     def _find_server_address(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """Return the address at which the client connects to the server. If the connection is set up over TCP, it is
-        the InternalIP of the server's node: both sides name their RDMA devices, so the measured data does not use that
-        network. If it is set up by rdma_cm (iWARP), it is an address of the server's function. rdma_cm chooses the
-        device by the route, so the client must reach this address over the device under test.
+        """Return the address at which the client connects to the server.
+
+        If the connection is set up over TCP, it is the InternalIP of the server's node. The measured data does not use
+        the network of this address, because both ends name their RDMA devices. If the connection is set up by rdma_cm
+        (iWARP), it is an address of the server's function. rdma_cm chooses the device by the route, so the client must
+        reach this address over the device under test.
 
         :param ends: client and server
-        :param functions: PCI addresses of the measured functions of both
-        :param connection: ``tcp``, else rdma_cm
+        :param functions: PCI addresses of the measured functions of client and server
+        :param connection: ``tcp`` or ``rdma_cm``
         :raises _NoStep: there is no such address or route
         """
         node = ends[1].node
@@ -320,9 +337,10 @@ class LayerTests:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """Return the data of one side of a pair in its pod, with the settings of its virtual function on the host.
+        """Return the data of one end of a pair in its pod, with the settings of its virtual function on the host if
+        these can be read.
 
-        :param before: count of CPU throttling periods before the measurement; None if not known
+        :param before: number of CPU throttling periods before the measurement; None if not known
         """
         now = self._read_throttled_count(pod)
         held_back = None if now is None or before is None else max(0, now - before)
@@ -339,7 +357,10 @@ class LayerTests:
         return parse_throttled(self._read_command_output(pod, commands.CPU_STAT))
 
     def _read_command_output(self, pod: RdmaPod, command: commands.Command) -> str:
-        """Return the output of a command in a pod; empty if the command fails."""
+        """Return the output of a command in a pod. Return an empty text if the pod or the API server cannot be reached.
+
+        :param command: words of the command
+        """
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)
@@ -367,9 +388,9 @@ class LayerTests:
         """Run ib_write_bw for one layer. Return the layer with its figure, or with the reason why there is none.
 
         :param step: layer to measure, without a figure
-        :param fabric: fabric with the amount that is measured
-        :param there: function that connects to the server's container, and the server's command
-        :param here: function that connects to the client's container, and the client's command
+        :param fabric: fabric with the number of queue pairs and the message size to measure
+        :param there: function that returns a shell in the server's container, and the server's command
+        :param here: function that returns a shell in the client's container, and the client's command
         :param asked: RDMA device of the client, and number of queue pairs, which the output must confirm
         """
         ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)

@@ -50,7 +50,9 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 class PairMeasurement:
-    """A client that measures pairs of running pods, several pairs at the same time."""
+    """A client that measures pairs of running pods. Several threads may call it at the same time for different
+    pairs.
+    """
 
     def __init__(self, pods: MeasuringPods, clock: Clock, say: Say) -> None:
         self._pods = pods
@@ -62,8 +64,8 @@ class PairMeasurement:
         self._labelled: frozenset[str] = frozenset()
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
-        """Measure a pair, and return the result. Make up to ``ATTEMPTS`` attempts if a connection is lost although the
-        pods still run.
+        """Measure a pair, and return the result, which may be a failure. If a connection is lost although the pods
+        still run, repeat the measurement, at most ``ATTEMPTS`` times in total and within the time of the pair.
 
         :param task: nodes and rails of the pair
         :param client: pod that sends
@@ -115,10 +117,13 @@ class PairMeasurement:
     def measure_wider(
         self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
     ) -> PairResult:
-        """Measure a pair a second time with more queue pairs. Return the result of the pair, with the second figure or
-        with the reason why there is none.
+        """Measure a pair a second time with more queue pairs, at most ``ATTEMPTS`` times if a connection is lost.
+        Return the result of the first measurement, completed with the second figure, or with the reason why the second
+        measurement has no figure.
 
         :param pair: result of the first measurement
+        :param client: pod that sends
+        :param server: pod that receives
         :param amount: number of queue pairs, and message size
         :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
@@ -169,9 +174,12 @@ class PairMeasurement:
         return dataclasses.replace(pair, wider=found)
 
     def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
-        """Run ib_write_lat once between two pods, and return the latencies, or the reason why there are none.
+        """Run ib_write_lat once between two pods. Return the typical and the 99th percentile latency in microseconds,
+        or the failure.
 
         :param task: nodes and rails of the pair
+        :param client: pod that runs the client
+        :param server: pod that runs the server
         :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
@@ -212,9 +220,12 @@ class PairMeasurement:
     def find_labelled(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]
     ) -> frozenset[str]:
-        """Find the pods whose perftest can set the flow label of packets. Later measurements between two such pods set
-        it. If connections are set up by rdma_cm, which chooses flow labels itself, no pod is returned.
+        """Find the pods whose perftest can set the flow label of packets, and return their names. Later measurements
+        between two such pods set it. If connections are set up by rdma_cm, which chooses flow labels itself, no pod is
+        returned.
 
+        :param pool: threads in which the pods are asked
+        :param pods: pods of the fabric; those without an RDMA device are left out
         :returns: names of the pods
         """
 
@@ -237,11 +248,16 @@ class PairMeasurement:
     def _guard_attempt(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """Make one attempt to measure a pair, and return the result. An unexpected exception becomes a failure of this
-        pair, so that the other pairs are still measured.
+        """Make one attempt to measure a pair, and return the result. An unexpected exception becomes the failure of
+        this pair, so that the other pairs are still measured.
 
+        :param task: nodes and rails of the pair
+        :param client: pod that sends
+        :param server: pod that receives
         :param flow: number from which the flow label of the pair's packets is computed
         :param end: monotonic time in seconds at which the time of the pair is over
+        :raises ApiError: the API server cannot be reached
+        :raises LeaseLost: another run holds the Lease
         """
         try:
             return self._attempt_pair(fabric, task, client, server, self._take_ports(), flow, end)
@@ -260,7 +276,10 @@ class PairMeasurement:
         """Make one attempt to measure a pair, and return the result: rping, then ib_write_bw, then the sweep if the
         intent requests it. A failure ends the attempt. Without RDMA devices, run only iperf3.
 
-        :param port: first of the TCP ports that are reserved for the pair
+        :param task: nodes and rails of the pair
+        :param client: pod that sends
+        :param server: pod that receives
+        :param port: first of the ``PORTS`` TCP ports that are reserved for the pair
         :param flow: number from which the flow label of the pair's packets is computed
         :param end: monotonic time in seconds at which the time of the pair is over
         """
@@ -329,8 +348,8 @@ class PairMeasurement:
 
 
 def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of rping, or None if all round trips were made. The client of rping exits with 0 even if the
-    server left before a round trip was made.
+    """Return the failure of rping, or None if all round trips were made. The exit code is not sufficient, because the
+    client of rping exits with 0 even if the server left before all round trips were made.
 
     :param result: result of the client
     """
@@ -341,7 +360,7 @@ def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairRe
     """Return the result of a pair that could not be measured.
 
     :param task: nodes and rails of the pair
-    :param failure: kind of the failure
+    :param failure: kind of the failure, such as ``not_run``
     :param evidence: line of output or message that shows the failure
     """
     return PairResult(

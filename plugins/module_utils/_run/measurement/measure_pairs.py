@@ -72,11 +72,11 @@ OTHER_FLOWS = 32
 
 
 def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Return the measurement rounds of each fabric, and their durations. The pairs of a round are measured at the same
-    time.
+    """Return the measurement rounds of each fabric with their durations, in the order of the fabrics. The pairs of a
+    round are measured at the same time.
 
     :param plan: fabrics, nodes and settings of the measurement
-    :param seen: facts from which the paths between nodes are known
+    :param seen: facts from which the paths between nodes are known; without them, the rounds are not chosen by links
     """
     return tuple(_plan_rounds_of(plan, fabric, seen) for fabric in plan.fabrics)
 
@@ -106,8 +106,11 @@ class BandwidthRun:
         """Prepare a run of stage bandwidth; no pod is started yet.
 
         :param plan: fabrics, nodes and settings of the measurement
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param pause: function that sleeps for a number of seconds
+        :param say: function that shows a line of progress to the user
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         """
         measurement = Measurement(cluster, plan, clock, say)
         self._plan = plan
@@ -127,7 +130,8 @@ class BandwidthRun:
 
     def run(self) -> BandwidthFacts:
         """Measure one fabric after the other: start its pods, measure, and remove the pods. Return all results. The
-        pods of all fabrics together could request more than the nodes have.
+        fabrics do not run at the same time, because the pods of all of them together could request more than the nodes
+        offer.
 
         :raises ApiError: the API server cannot be reached before a pod was created
         """
@@ -204,9 +208,10 @@ class BandwidthRun:
     def _measure_by_links(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
     ) -> list[PairResult]:
-        """Measure rounds of pairs whose paths use each link in both directions. Then measure slow pairs again over
-        paths whose other links are known to be good, until a further round would not reduce the number of suspected
-        links. Return all results.
+        """Measure rounds of pairs whose paths together use each link in both directions. Then measure slow pairs again
+        over paths whose other links are known to be good, until a further round would not reduce the number of
+        suspected links. Then measure slow pairs with other flow labels, and failed pods with other partners. Return all
+        results.
 
         :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
@@ -243,10 +248,12 @@ class BandwidthRun:
         ways: PathTable,
         measured: typing.Sequence[PairResult],
     ) -> list[PairResult]:
-        """Measure slow pairs of nodes on different leaves again with other flow labels, and return the new results. The
-        switches choose links by a hash of the label, so these packets take other links.
+        """Measure slow pairs of nodes on different leaves, at most ``OTHER_FLOWS``, again with other flow labels, and
+        return the new results. The switches choose links by a hash of the label, so these packets take other links.
+        Return an empty list if no pod can set flow labels.
 
         :param pool: threads in which pairs are measured
+        :param fabric: fabric to measure, with one direction at a time
         :param usable: usable pods by rail and node
         :param ways: paths between the ports of the fabric
         :param measured: results of the pairs so far
@@ -283,13 +290,14 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """Measure pods that failed and never passed again, with partners that passed, to find which side of a pair
-        fails. Return these results.
+        """Measure pods that failed and never passed with partners that passed, to find which end of a pair fails.
+        Return only these new results.
 
+        :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
         :param measured: results so far
-        :param with_figure_passes: whether a pair with a figure counts as passed even if the figure is too low. A low
-            figure indicates a slow link, which has its own finding, and not a faulty pod
+        :param with_figure_passes: whether a pair with a figure counts as passed even if the figure is too low. Such a
+            figure indicates a slow link, which has a finding of its own, and not a faulty pod
         """
         results = list(measured)
         for look in range(1, LOOKS + 1):
@@ -314,9 +322,8 @@ class BandwidthRun:
     def _measure_step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
     ) -> list[PairResult]:
-        """Measure the pairs of a step, which have no common pod, at the same time, and return their results. Then
-        measure those that are too slow again with more queue pairs. Pairs with an excluded pod fail without a
-        measurement.
+        """Measure the pairs of a step at the same time, and return their results. Then measure those that are too slow
+        again with more queue pairs. A pair with an excluded pod gets a failure without a measurement.
 
         :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
@@ -342,6 +349,9 @@ class BandwidthRun:
     def _measure_pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
         """Measure a pair, and return the result with the error counters of its HCAs from before and after.
 
+        :param task: nodes and rails of the pair
+        :param client: pod that sends
+        :param server: pod that receives
         :param flow: number from which the flow label of the pair's packets is computed
         """
         measure = functools.partial(self._pair.measure, fabric, task, client, server, flow)
@@ -356,7 +366,10 @@ class BandwidthRun:
         )
 
     def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
-        """Return the failed result of a pair with a pod that is excluded from further measurements."""
+        """Return the failed result of a pair with a pod that is excluded from further measurements.
+
+        :param task: nodes and rails of the pair
+        """
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._explain_left_out(task.client_end if client else task.server_end)
         return fail_pair(fabric, task, kind, why)
@@ -364,11 +377,12 @@ class BandwidthRun:
     def _measure_wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """Measure those pairs of a step that are too slow a second time with more queue pairs, and return the results
-        of all pairs. The two directions of a pair run one after the other.
+        """Measure those pairs of a step that are too slow a second time with more queue pairs. Return the results of
+        all pairs of the step, in their order. The two directions of a pair run one after the other.
 
+        :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
-        :param measured: results of the step
+        :param measured: results of the step so far
         """
         if self._too_slow is None:
             return list(measured)

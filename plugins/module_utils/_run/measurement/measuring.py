@@ -35,8 +35,8 @@ _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 
 
 class ForeignMeasuringNamespace(RdmaError):
-    """The error that the namespace with the name of the measurement's namespace belongs to another user and must not be
-    used.
+    """Raised if the namespace of the measurement exists and lacks the label of the collection. It belongs to another
+    user and must not be used.
     """
 
     def __init__(self) -> None:
@@ -53,10 +53,11 @@ class ForeignMeasuringNamespace(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class HcasByNode:
-    """The fabrics on which measuring pods may be created, and the fabrics on which this is refused.
+    """The fabrics of a measurement after its namespace was prepared: those on which measuring pods may be created, and
+    the refusals of the others.
 
-    :ivar fabrics: fabrics with their networks in the namespace of the measurement
-    :ivar refused: refusals, by the name of the fabric
+    :ivar fabrics: all fabrics, with their networks in the namespace of the measurement
+    :ivar refused: refusal of each fabric on which no pod may be created, by name of the fabric
     """
 
     fabrics: tuple[Fabric, ...]
@@ -71,8 +72,9 @@ class MeasuringNamespace:
     ) -> None:
         """Create a client for the namespace; nothing is created yet.
 
+        :param cluster: client of the API server
         :param run: id of the run that owns the namespace
-        :param limit: maximum duration in seconds of the removal of a leftover namespace
+        :param limit: longest wait in seconds for the removal of a leftover namespace
         :param clock: function that returns the time of a monotonic clock, in seconds
         :param pause: function that sleeps for a number of seconds
         """
@@ -109,8 +111,13 @@ class MeasuringNamespace:
         return True
 
     def _remove_leftovers(self) -> str:
-        """Remove the leftovers of an earlier measurement. Return the owner that the namespace had; ``none`` if it did
-        not exist.
+        """Remove the leftovers of an earlier measurement. Return the owner of the namespace that was found: ``own``
+        (the collection), ``prepared`` (an admin), ``foreign``, or ``none`` if it did not exist. A namespace that an
+        admin prepared remains without the leftovers.
+
+        :raises ForeignMeasuringNamespace: the namespace is not for the measurement
+        :raises RdmaError: the namespace is not removed in time
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         found = self._find_namespace()
         if found is None:
@@ -128,8 +135,8 @@ class MeasuringNamespace:
         return whose
 
     def leave(self) -> None:
-        """Request the deletion of the namespace with all its contents, and do not wait. In a namespace that an admin
-        prepared, delete only the networks and the NetworkPolicy.
+        """Request the deletion of the namespace with all its contents, without waiting for its end. In a namespace that
+        an admin prepared, delete only the networks and the NetworkPolicy of the collection.
 
         Errors of the API server are ignored, so that they do not hide the results. The next measurement or a teardown
         removes the remaining objects.
@@ -145,8 +152,8 @@ class MeasuringNamespace:
                 self._remove_own()
 
     def apply_network_policy(self) -> None:
-        """Create the NetworkPolicy that admits connections from pods of this run only, before any measuring pod is
-        created.
+        """Create the NetworkPolicy that admits connections to measuring pods from pods of this run only. Call this
+        before any measuring pod is created.
 
         :raises ApiError: the API server cannot be reached, or the user may not create the NetworkPolicy
         :raises RdmaError: a NetworkPolicy of this name is not managed by linerate.rdma, or a webhook changed the new
@@ -183,7 +190,9 @@ class MeasuringNamespace:
             )
 
     def _remove_own(self) -> None:
-        """Remove the objects that runs create in a prepared namespace, except pods."""
+        """Remove the networks and the NetworkPolicy that runs created in a namespace that an admin prepared. Pods are
+        not removed.
+        """
         self._remove_copies()
         found = read_existing(self._cluster, render_policy(self._run))
         if found is not None and has_our_label(found):
@@ -239,16 +248,17 @@ def prepare_measurement(
     run: str,
     stays: bool = False,
 ) -> typing.Iterator[HcasByNode]:
-    """Provide the namespace of the measurement as a context, with the networks, a NetworkPolicy and an account whose
-    pods are admitted. The value of the context is the fabrics that can be measured, and the refusals of all others.
-    Remove the namespace afterwards. Other pods cannot connect to the pods in it if the network of the cluster enforces
-    NetworkPolicies.
+    """Return a context manager that provides the namespace of the measurement, with the networks, a NetworkPolicy and
+    an account whose pods are admitted. The value of the context is the fabrics that can be measured, and the refusals
+    of the others. The namespace is removed afterwards.
+
+    Other pods cannot connect to the pods in the namespace if the network of the cluster enforces NetworkPolicies.
 
     :param place: client that creates and removes the namespace
     :param fabrics: fabrics to measure
     :param shared: settings of the cluster that all fabrics share
     :param run: id of the run that owns the objects
-    :param stays: whether the namespace and its pods remain afterwards; after an error they are removed
+    :param stays: whether the namespace and its pods remain after a body without an error
     :raises ForeignMeasuringNamespace: the namespace is not for the measurement
     :raises RdmaError: a leftover namespace is not removed in time, or a NetworkPolicy of this name is not managed by
         linerate.rdma or was changed by a webhook
@@ -281,8 +291,9 @@ def _prepare_fabrics(
 
 def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
     """Return a refusal if the intent names pull secrets or a ServiceAccount for the pods of a fabric, and the
-    collection created the namespace. Such a namespace contains neither, and the collection does not copy secrets.
-    Return None otherwise.
+    collection created the namespace. Return None otherwise.
+
+    A namespace that the collection created contains neither, and the collection does not copy secrets.
 
     :param own: whether the collection created the namespace
     """
@@ -296,8 +307,8 @@ def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Ref
 
 
 def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
-    """Copy the network of a fabric into the namespace of the measurement. Return the reason if that is refused; None
-    otherwise.
+    """Copy the network of a fabric into the namespace of the measurement. Return a refusal with the reason if this is
+    not possible. Return None if the network was copied, or if the fabric has no network to copy.
 
     :param shared: settings of the cluster that all fabrics share
     :param run: id of the run that owns the copy

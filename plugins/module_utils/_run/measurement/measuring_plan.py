@@ -38,11 +38,13 @@ NOT_CHECKED = "no pod is started in check mode"
 class Plan:
     """A plan of measurements between pods.
 
+    :ivar fabrics: fabrics to measure
     :ivar cluster: settings of the cluster, from the intent
     :ivar nodes: names of the nodes
-    :ivar rails: rail of each HCA by fabric and node. A node without an entry has one rail on any HCA
+    :ivar rails: number of the rail of each HCA, by name of the fabric, by node, and by PCI address of the HCA. A node
+        without an entry has one rail on any HCA
     :ivar parallel: maximum number of pairs that are measured at the same time
-    :ivar pod_seconds: limit in seconds of the wait for the pods. Their removal may take as long, at most
+    :ivar pod_seconds: longest wait in seconds for the pods of a node. Their removal may take as long, but at most
         ``GONE_SECONDS``
     :ivar run: id of the run that owns the pods
     :ivar refused: refusals of fabrics on which no pod may be created, by the name of the fabric
@@ -59,25 +61,27 @@ class Plan:
 
     @property
     def draw_seconds(self) -> float:
-        """The time limit, in seconds, until each rail of a node has a pod, for all attempts to start pods on that node
-        together.
+        """Return the time limit, in seconds, for all attempts together to start pods on a node until each rail of the
+        node has a pod.
         """
         return _DRAWS * self.pod_seconds
 
     @property
     def removal_seconds(self) -> float:
-        """The limit, in seconds, of the removal of pods. It does not grow with a long wait for images, so that a node
-        that does not end its pod delays a run only for a limited time.
+        """Return the time limit, in seconds, for the removal of pods. It is at most ``GONE_SECONDS``, even after a long
+        wait for images, so that a node that does not end its pod delays a run only for a limited time.
         """
         return min(self.pod_seconds, GONE_SECONDS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """One measurement between pods: where it runs, and by which plan.
+    """The means of one measurement between pods: client, plan, clock and log.
 
-    :ivar clock: function that returns the monotonic time in seconds
-    :ivar say: function that writes a line to the log of the run
+    :ivar cluster: client of the API server
+    :ivar plan: fabrics, nodes and settings of the measurement
+    :ivar clock: function that returns the time of a monotonic clock, in seconds
+    :ivar say: function that shows a line of progress to the user
     """
 
     cluster: Cluster
@@ -88,9 +92,10 @@ class Measurement:
 
 @contextlib.contextmanager
 def start_workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
-    """Provide a pool of threads as a context. If the body fails, do not wait for running tasks.
+    """Return a context manager that provides a pool of threads. At its end, running tasks are awaited. If the body
+    fails, they are not awaited, and tasks that have not begun are cancelled.
 
-    :param parallel: number of threads, at least 1
+    :param parallel: number of threads; less than 1 counts as 1
     """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:
@@ -103,9 +108,11 @@ def start_workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoo
 
 
 def explain_lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
-    """Return the reason why a node cannot run a pod that requests a resource.
+    """Return the reason why a node cannot run a pod that requests a resource: the cluster has no such node, or the node
+    does not offer the resource.
 
     :param resource: name of the extended resource
+    :param node: name of the node
     :param known: nodes of the cluster, by name
     """
     if node not in known:
@@ -115,15 +122,19 @@ def explain_lacking(resource: str, node: str, known: typing.Mapping[str, Cluster
 
 
 def list_all_unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
-    """Return placeholders for all pods of a run that starts no pod. Each placeholder has the reason as its error."""
+    """Return placeholders for all pods of a run that starts no pod, for each fabric, node and rail of the plan. Each
+    placeholder has the reason as its error.
+
+    :param plan: fabrics and nodes of the run
+    """
     return tuple(item for fabric in plan.fabrics for item in list_unstarted(plan, fabric, reason))
 
 
 def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> typing.Iterator[RdmaPod]:
-    """Yield a placeholder for each node and rail of a fabric on which no pod is started. Each placeholder has the
-    reason as its error.
+    """Yield a placeholder for each node of a plan and each rail of a fabric on which no pod is started. Each
+    placeholder has the reason as its error.
 
-    :param cause: kind of the error
+    :param cause: kind of the error, for findings; empty if the error has no kind
     """
     for node in plan.nodes:
         for rail in fabric_rails(fabric):
@@ -131,10 +142,11 @@ def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> 
 
 
 def list_excluded(plan: Plan, nodes: typing.Sequence[str]) -> tuple[RdmaPod, ...]:
-    """Return placeholders for the pods of the nodes that ``--limit`` excludes.
+    """Return placeholders for the pods of nodes that ``--limit`` excludes, for each fabric and rail. The error of each
+    placeholder says that its node is excluded.
 
-    :param plan: plan of the measurement, whose fabrics these nodes would have pods of
-    :param nodes: names of these nodes
+    :param plan: plan of the measurement, whose fabrics are used
+    :param nodes: names of the excluded nodes
     """
     there = dataclasses.replace(plan, nodes=tuple(nodes))
     return tuple(item for fabric in plan.fabrics for item in list_unstarted(there, fabric, EXCLUDED, BY_LIMIT))

@@ -41,10 +41,13 @@ PARALLEL = 32
 class MemlockTask:
     """The nodes and fabrics on which to prove how much memory a container may lock.
 
-    :ivar memlock: settings of the proof
+    :ivar fabrics: fabrics whose pods are started
+    :ivar cluster: settings of the intent that all fabrics share
+    :ivar memlock: settings of the proof, such as the amount of memory
+    :ivar nodes: names of the nodes
     :ivar limit: seconds within which all pods must end
     :ivar run: id of the run that owns the pods
-    :ivar refused: refusals of fabrics on which no pod may be created, by the name of the fabric
+    :ivar refused: refusal of each fabric on which no pod may be created, by name of the fabric
     """
 
     fabrics: tuple[Fabric, ...]
@@ -71,7 +74,8 @@ class Prover:
         self._uids: dict[tuple[str, str], str] = {}
 
     def run(self) -> tuple[MemlockProof, ...]:
-        """Return, for each fabric on each node, the memlock proof or the reason why there is none.
+        """Run the pods, remove them, and return for each fabric on each node the memlock proof or the reason why there
+        is none, in the order of fabrics and nodes.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -103,9 +107,10 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create_pod(self, made: Resource) -> str:
-        """Create a pod. Return the reason if the API server refuses it; empty otherwise.
+        """Create a pod. Return the reason if the API server refuses it. Return an empty text if it was created.
 
-        :param made: definition of the pod
+        :param made: object of the pod, as the collection renders it
+        :raises ApiError: the API server cannot be reached
         """
         try:
             metadata = self._cluster.create(made, FIELD_MANAGER)["metadata"]
@@ -118,11 +123,11 @@ class Prover:
         return ""
 
     def _explain_taken(self, made: Resource) -> str:
-        """Return a message that names the existing pod because of which a pod could not be created: a mirror pod of a
-        kubelet, which no deletion ends, or a pod of an earlier run that does not end. Return an empty string if
-        there is no such pod.
+        """Return a message about the existing pod whose name prevents the creation of a pod: a pod of another client, a
+        pod of an earlier run that does not end, or a mirror pod of a kubelet, which no deletion ends. Return an empty
+        text if the existing pod cannot be read.
 
-        :param made: definition of the pod that could not be created
+        :param made: object of the pod that could not be created
         """
         namespace, name = made["metadata"]["namespace"], made["metadata"]["name"]
         try:
@@ -164,7 +169,12 @@ class Prover:
         """Return the result of a pod that has ended, or the error that prevents a result. Return None while the pod may
         still end in time.
 
+        :param fabric: name of the fabric
+        :param node: name of the node
+        :param namespace: namespace of the pod
+        :param name: name of the pod
         :param over: whether the time limit of all pods is exceeded
+        :raises ApiError: the API server cannot be reached
         """
         subject = f"{namespace}/{name}"
         try:
@@ -189,8 +199,10 @@ class Prover:
 
     def _remove_pods(self, pods: typing.Iterable[Resource]) -> None:
         """Delete the pods, and wait up to ``REMOVAL`` seconds until all are gone, because a remaining pod holds a
-        virtual function. Mirror pods are not waited for, because their kubelet creates them again. Errors of the API
+        virtual function. Mirror pods are not deleted, because their kubelet creates them again. Errors of the API
         server are ignored, so that the proofs are returned.
+
+        :param pods: objects of the pods, as the collection renders them
         """
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
@@ -202,8 +214,8 @@ class Prover:
                     self._pause(LOOK)
 
     def _delete_pod(self, namespace: str, name: str) -> str:
-        """Delete a pod that this run created, or the pod of an earlier run under its name, and return its uid. Return
-        an empty string if there is none, or if the API server refuses the deletion.
+        """Delete a pod that this run created, or a pod of an earlier run with its name, and return the uid of the
+        deleted pod. Return an empty text if there is no such pod, or if the API server refuses the deletion.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -217,8 +229,8 @@ class Prover:
         return uid if deleted else ""
 
     def _find_leftover(self, namespace: str, name: str) -> str:
-        """Return the uid of a pod that has the label of the collection; empty if the pod of this name has none, or is a
-        mirror pod, which its kubelet creates again.
+        """Return the uid of a pod of an earlier run. Return an empty text if the pod of this name lacks the label of
+        the collection, or is a mirror pod, which its kubelet creates again.
 
         :raises ApiError: the pod does not exist, or the API server refuses
         """
@@ -226,7 +238,8 @@ class Prover:
         return str(found["metadata"]["uid"]) if has_our_label(found) and is_made_pod(found) else ""
 
     def _is_pod_present(self, namespace: str, name: str, uid: str) -> bool:
-        """Return whether a deleted pod still exists. Another pod of its name was created later.
+        """Return whether a deleted pod still exists. A pod of the same name with another uid was created later and does
+        not count. Return True if a temporary error of the API server leaves this open.
 
         :param uid: uid of the deleted pod
         :raises ApiError: the API server cannot be reached

@@ -21,7 +21,7 @@ NEVER = "\0"
 
 
 class MpirunDaemons:
-    """The daemons of mpirun in the pods of the groups of a run."""
+    """A client that starts the daemons of mpirun in the pods of a group of nodes."""
 
     def __init__(self, clock: Clock, say: Say) -> None:
         self._clock = clock
@@ -47,10 +47,10 @@ class MpirunDaemons:
         :param run: nodes and settings of the test
         :param first: connection to the first pod, in which mpirun runs
         :param asks: further connection to the first pod, through which the requests are read
-        :param places: pods of the group, by host name
-        :param shell: opens a connection to a pod
+        :param places: pods of the group, by host name, including the first pod
+        :param shell: function that opens a shell in a pod
         :param end: monotonic time in seconds at which the time is over
-        :param seconds: time limit of the run
+        :param seconds: time limit of the test in seconds, after which the daemons end
         """
         left, told = len(places) - 1, False
         while left > 0 and self._clock() < end:
@@ -82,14 +82,15 @@ class MpirunDaemons:
         end: float,
         seconds: int,
     ) -> int:
-        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group are
-        accepted as host, because the request comes from inside a pod.
+        """Start a daemon in the pod of the requested host, and return the exit code of its command; 1 without an exit
+        code. A host that is not a pod of the group is refused with 1, because the request comes from inside a pod.
 
         :param request: request of mpirun, with the host and the command line
         :param places: pods of the group, by host name
-        :param shell: opens a connection to a pod
+        :param shell: function that opens a shell in a pod
         :param end: monotonic time in seconds at which the time is over
-        :param seconds: time limit of the run
+        :param seconds: time limit of the test in seconds, after which the daemon ends
+        :raises ApiError: the pod of the host cannot be reached
         """
         place = places.get(request.host)
         if place is None or self._clock() >= end:

@@ -14,10 +14,11 @@ from ..._render.measurement import commands
 
 
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
-    """Return the namespace of the observers, and the observer of a node.
+    """Return the namespace of the observers, and the ready observer of a node.
 
-    :param observers: observers of the run; None if the run has none
-    :raises RdmaError: the node has no ready observer
+    :param observers: observers of the run; None if the run has no observers
+    :param node: name of the node
+    :raises RdmaError: the run has no observers, or the node has no ready observer
     """
     if observers is None:
         raise RdmaError("no pod inspects the nodes in this run (rdma_observers), so a host cannot be measured")
@@ -28,17 +29,19 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
 
 
 def has_observer(observers: typing.Optional[ObserversFacts], node: str) -> bool:
-    """Return whether a node has an observer, ready or not.
+    """Return whether the run has an observer for a node, ready or not.
 
-    :param observers: observers of the run; None if the run has none
+    :param observers: observers of the run; None if the run has no observers
+    :param node: name of the node
     """
     return observers is not None and any(item.node == node for item in observers.nodes)
 
 
 def open_observer(cluster: Cluster, place: tuple[str, Observer], clock: Clock) -> Shell:
-    """Open a shell in an observer. The shell responds once its first wait ends.
+    """Open a shell in an observer. The caller must wait once for the shell before its first command.
 
     :param place: namespace and observer, as ``observer_of`` returns them
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :raises ApiError: the API server refuses the connection
     """
     namespace, observer = place

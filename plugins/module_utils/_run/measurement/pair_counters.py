@@ -38,8 +38,9 @@ _MOST_REASON = 300
 
 
 class PairCounters:
-    """A reader of the error counters of the HCAs of pairs, in pods and in observers. Several pairs are read at the same
-    time."""
+    """A reader of the error counters of the HCAs of pairs, in pods and in observers. Several threads may call it at the
+    same time for different pairs.
+    """
 
     def __init__(
         self,
@@ -51,8 +52,9 @@ class PairCounters:
     ) -> None:
         """Create a reader; no connection is opened yet.
 
-        :param observers: observers of the run; None if the run has none
-        :param open_pod: function that returns the connection to a pod
+        :param observers: observers of the run; None if the run has no observers
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param open_pod: function that returns a shell in a pod
         :param physical: RDMA device of each physical function, by node and PCI address
         """
         self._cluster, self._observers, self._clock = cluster, observers, clock
@@ -69,10 +71,13 @@ class PairCounters:
     def measure(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, measure: typing.Callable[[], PairResult]
     ) -> PairResult:
-        """Measure a pair, and return its result with the error counters that rose. Counters are not read on InfiniBand
-        and without RDMA, and not after a measurement that failed.
+        """Measure a pair, and return its result with the increase of the error counters of both HCAs during the
+        measurement, or the reason why the counters are unknown. On InfiniBand, without RDMA, and after a measurement
+        that failed, the result is returned without counters.
 
-        :param measure: function that measures the pair
+        :param client: pod that sends
+        :param server: pod that receives
+        :param measure: function without arguments that measures the pair and returns its result
         """
         if not carries_roce(fabric) or client.device is None or server.device is None:
             return measure()
@@ -99,8 +104,10 @@ class PairCounters:
             shell.close()
 
     def _find_physical(self, end: RdmaPod) -> str:
-        """Return the RDMA device of the physical function of a pod's virtual function; empty if the pod has no virtual
-        function, if the device is unknown, or if the node has no observer.
+        """Return the RDMA device of the physical function of a pod's virtual function. Return an empty text if the pod
+        has no virtual function, if the device is unknown, or if the node has no observer.
+
+        :param end: pod of one end of the pair
         """
         function = end.physical_function
         if function is None or function == end.pci or not has_observer(self._observers, end.node):
@@ -108,8 +115,10 @@ class PairCounters:
         return self._physical.get(end.node, {}).get(function, "")
 
     def _read(self, end: RdmaPod) -> list[typing.Union[Readings, str]]:
-        """Return the counters of the device of a pod, and those of its physical function if there is one to read.
-        Return the reason in place of counters that could not be read.
+        """Return the counters of the device of a pod and, as a second item, those of its physical function if an
+        observer can read them. Counters that could not be read are replaced by the reason as text.
+
+        :param end: pod of one end of the pair
         """
         until = self._clock() + READING_LIMIT
         found = [
@@ -134,7 +143,12 @@ class PairCounters:
         return found
 
     def _mute_node(self, node: str, why: str) -> str:
-        """Read no more counters of a node, and return the reason."""
+        """Record that no more counters of a node are read in this run, and return the reason as text. A reason that was
+        recorded before is kept.
+
+        :param node: name of the node
+        :param why: reason as text
+        """
         return self._mute.setdefault(("node", node), f"{why}, so the counters of this node are not read any more")
 
     def _ask(
@@ -145,10 +159,13 @@ class PairCounters:
         command: typing.Sequence[str],
         until: float,
     ) -> typing.Union[Readings, str]:
-        """Return the counters that a command prints, or why there are none.
+        """Return the counters that a command prints, or the reason as text why there are none. After a failure, the
+        same pod or observer is not asked again.
 
         :param node: node of the pod or observer
-        :param whom: whether a pod or an observer is asked, and the name of the pod or of the node
+        :param whom: kind of the source (``pod`` or ``observer``), and the name of the pod or of the node
+        :param connect: function without arguments that returns a shell in the pod or observer
+        :param command: words of the command that prints the counters
         :param until: monotonic time in seconds at which the time of the reading is over
         """
         for key in (("node", node), whom):
@@ -180,9 +197,12 @@ class PairCounters:
         return found
 
     def _open_observer(self, node: str, until: float) -> Shell:
-        """Return the connection to the observer of a node, and open it if there is none.
+        """Return the connection to the observer of a node. It is opened by the first call and kept.
 
+        :param node: name of the node
         :param until: monotonic time in seconds at which the time of the reading is over
+        :raises RdmaError: the node has no ready observer
+        :raises ApiError: the API server refuses the connection
         """
         shell = self._observer_shells.get(node)
         if shell is None or not shell.open:

@@ -26,23 +26,23 @@ from .measuring_plan import Plan
 
 
 class PairLatencies:
-    """The latency measurements of the pairs of each fabric."""
+    """The latency measurements of pairs of pods, made for each fabric whose intent requests them."""
 
     def __init__(self, plan: Plan, pair: PairMeasurement) -> None:
         """Prepare the measurements.
 
         :param plan: fabrics, nodes and settings of the measurement
-        :param pair: measurement of one pair
+        :param pair: measurement of one pair of pods
         """
         self._plan = plan
         self._pair = pair
 
     def _list_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
         """Return the pairs for the measurement of latency, grouped into steps of pairs that are measured at the same
-        time. Each port occurs at least once: one round, or two if a rail has an odd number of nodes. Return an empty
-        list if latency is not measured.
+        time. There is one round, or two if a rail has an odd number of nodes, so that each port occurs at least once.
+        Return an empty list if the latency of the fabric is not measured.
 
-        :param rails: nodes of each rail
+        :param rails: names of the nodes of each rail, by number of the rail
         """
         if not fabric.bandwidth.latency or not carries_rdma(fabric):
             return []
@@ -50,7 +50,9 @@ class PairLatencies:
         return [step for step in iterate_steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
 
     def compute_seconds(self, fabric: Fabric) -> float:
-        """Return the longest duration of the latency measurements in seconds."""
+        """Return the longest duration of the latency measurements of a fabric in seconds. Return 0 if its latency is
+        not measured.
+        """
         rails = dict.fromkeys(fabric_rails(fabric), self._plan.nodes)
         waves = sum(-(-len(step) // self._plan.parallel) for step in self._list_steps(fabric, rails))
         return float(waves * (fabric.pods.limit_seconds + SERVER_LIMIT + SLACK))
@@ -62,12 +64,13 @@ class PairLatencies:
         pods: typing.Sequence[RdmaPod],
         is_left_out: typing.Callable[[Task], bool],
     ) -> list[PairLatency]:
-        """Return the latency of small messages of each pair, measured after all bandwidth rounds, so that no bandwidth
-        is measured at the same time. Pairs with an excluded pod are not measured.
+        """Return the latency of small messages of pairs of pods. Call this after all bandwidth measurements of the
+        fabric, whose traffic would increase the latency. Pairs with an excluded pod are not measured.
 
         :param pool: threads in which pairs are measured
-        :param pods: pods of the fabric
-        :param is_left_out: function that returns whether a pod of a pair is excluded from further measurements
+        :param pods: pods of the fabric; those with an error or without an RDMA device are left out
+        :param is_left_out: function that gets a pair and returns whether one of its pods is excluded from further
+            measurements
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}

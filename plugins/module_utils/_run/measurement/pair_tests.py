@@ -28,7 +28,9 @@ DEFAULT_MESSAGES = 5000
 
 
 class PairTests:
-    """The tests between pods, each with a server and a client. Several pairs may be tested at the same time."""
+    """A client that runs single tests between two pods, each with a server and a client. Several threads may call it at
+    the same time for different pairs.
+    """
 
     def __init__(self, pods: MeasuringPods, clock: Clock) -> None:
         self._pods = pods
@@ -37,7 +39,7 @@ class PairTests:
     def measure_tcp(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, end: float
     ) -> PairResult:
-        """Run iperf3, and return the result of the pair.
+        """Run iperf3, and return the result of the pair with its figure, or with the failure.
 
         :param client: pod that sends
         :param server: pod that receives
@@ -75,9 +77,9 @@ class PairTests:
 
         :param client: pod that sends
         :param server: pod that receives
-        :param port: first of the TCP ports that are reserved for the pair
-        :param result: result of the pair so far
-        :param sweep: whether to measure all message sizes
+        :param port: TCP port of the server
+        :param result: result of the pair so far, whose flow label is used
+        :param sweep: whether to measure all message sizes instead of one
         :param until: monotonic time in seconds at which the time of the pair is over
         """
         result = dataclasses.replace(
@@ -119,16 +121,17 @@ class PairTests:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run server and client in their pods. Return the client's result, and the failure of either command or pod.
-        Each is None if it does not exist.
+        """Run a server and its client in their pods. Return the client's result (None if it did not run), and the
+        failure of either command or pod (None if both succeeded).
 
         :param there: pod and command of the server
         :param here: pod and command of the client
         :param up: text in the output of the server after which it listens
         :param limit: time limit of the client, in seconds
-        :param judge_server: whether the exit code of the server counts
+        :param judge_server: whether a nonzero exit code of the server is a failure
         :param until: monotonic time in seconds at which the time of the pair is over
-        :param judge: returns the failure from the client's result; None: from its exit code
+        :param judge: function that gets the result of the client and returns its failure or None; None: the exit code
+            decides
         """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
@@ -158,11 +161,13 @@ def find_contradiction(
     rates: typing.Iterable[typing.Optional[float]],
     sweep: bool = False,
 ) -> str:
-    """Return why the messages of a measurement contradict its duration or the requested number of messages. Return an
-    empty string if they do not. The number of a measurement of one size is compared by the check of the stage.
+    """Return why the number of messages of a measurement contradicts its duration or the requested number of messages.
+    Return an empty text if it does not. For a fixed number of messages of one size, the result is always empty, because
+    the check of the stage compares this number.
 
+    :param report: report of ib_write_bw
     :param rates: rates of the ports of both ends in Gb/s; None if unknown
-    :param sweep: whether all message sizes were measured, which perftest does by number of messages
+    :param sweep: whether all message sizes were measured, for which perftest has a fixed number of messages
     """
     if sweep:
         return report.contradict_messages(fabric.pods.iterations or DEFAULT_MESSAGES)
@@ -175,8 +180,8 @@ def find_contradiction(
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of iperf3, or None if it succeeded. iperf3 may exit with 0 although its JSON contains an
-    error.
+    """Return the failure of iperf3, or None if it succeeded. The exit code is not sufficient, because iperf3 may exit
+    with 0 although its JSON contains an error.
 
     :param result: result of the client
     """

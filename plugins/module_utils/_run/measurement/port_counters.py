@@ -35,16 +35,17 @@ _Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
-    """A client that reads the port counters of one fabric with perfquery, from the port through which it was
-    discovered."""
+    """A client that reads the counters of switch ports and HCA ports of one fabric with perfquery, from the port
+    through which the fabric was discovered.
+    """
 
     def __init__(
         self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
     ) -> None:
         """Create a client; no connection is opened yet.
 
-        :param seat: node and port from which the fabric was discovered
-        :param observers: observers of the run; None if the run has none
+        :param seat: node and port through which the fabric was discovered, and the LIDs of the fabric
+        :param observers: observers of the run, one of which runs perfquery; None if the run has no observers
         """
         self._cluster, self._seat, self._observers, self._clock = cluster, seat, observers, clock
         self._shell: typing.Optional[Shell] = None
@@ -57,12 +58,14 @@ class Counters:
     def measure(
         self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
     ) -> CountedPair:
-        """Read the counters, measure the pair, and read the counters again. Return the result with the changes of the
-        counters. If the first reading fails, do not measure.
+        """Read the counters, measure the pair, and read the counters again. Return the figure with the increase of the
+        counters. If the counters cannot be read, the result has the reason instead; if the first reading fails, the
+        pair is not measured.
 
         :param pair: earlier result of the pair
-        :param ports: ports to read; those without a known LID are reported as unread
-        :param measure: function that measures the pair again
+        :param ports: ports to read, each as GUID of the switch or HCA and port number. A port without a known LID is
+            reported as unread
+        :param measure: function without arguments that measures the pair again and returns its result
         """
         result = CountedPair(
             pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail
@@ -108,8 +111,8 @@ class Counters:
         return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read_counters(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
-        """Read the port counters. Return those of the ports that answered, by LID and port number, and the messages of
-        the tool for each LID.
+        """Read the port counters. Return the counters of the ports that answered, by LID and port number, and the
+        messages of the tool, by LID.
 
         :param asked: numbers of the ports to read, by LID
         :raises RdmaError: the observer cannot be used

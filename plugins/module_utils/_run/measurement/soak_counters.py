@@ -39,9 +39,9 @@ _MOST_REASON = 300
 class NodeCounters:
     """The counters of the HCAs of a node at one moment.
 
-    :ivar own: counters of the devices in its pod; None if the pod did not respond
-    :ivar physical: counters of the physical functions that could be read
-    :ivar why: reason why its observer did not read the physical functions; empty if it did, or if the node has no
+    :ivar own: counters of the devices in its pod, by device and counter; None if the pod did not respond
+    :ivar physical: counters of the physical functions that could be read, by device and counter
+    :ivar why: reason why the physical functions could not be read; empty if they were read, or if the node has no
         observer
     """
 
@@ -64,13 +64,15 @@ class SoakCounters:
     ) -> None:
         """Create a reader; no connection is opened yet.
 
-        :param observers: observers of the run; None if the run has none
-        :param open_pod: function that opens a shell in a pod
+        :param observers: observers of the run; None if the run has no observers
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param open_pod: function that returns a shell in a pod
         """
         self._cluster, self._observers, self._clock, self._open_pod = cluster, observers, clock, open_pod
 
     def read(self, places: typing.Sequence[CollectivePlace]) -> dict[str, NodeCounters]:
-        """Return the counters of the HCAs of each pod, by node.
+        """Return the counters of the HCAs of each pod, by node. A pod or observer that does not respond is recorded in
+        the counters of its node.
 
         :param places: pods of the group
         """
@@ -103,10 +105,10 @@ class SoakCounters:
         self, connect: typing.Callable[[], Shell], command: typing.Sequence[str], end: float
     ) -> typing.Optional[dict[str, dict[str, int]]]:
         """Return the counters that a command prints, by RDMA device and by name of the counter. Return None if the
-        shell did not respond.
+        shell did not respond or the command failed.
 
-        :param connect: function that opens the shell
-        :param command: command line that prints the counters
+        :param connect: function without arguments that opens the shell
+        :param command: words of the command that prints the counters
         :param end: monotonic time in seconds at which the time of all readings is over
         """
         try:
@@ -129,13 +131,14 @@ def compare_nodes(
     after: typing.Mapping[str, NodeCounters],
     seconds: float,
 ) -> tuple[HcaErrors, ...]:
-    """Return the increase of the error counters of each HCA between two readings. A physical function that could not be
-    read, because its node has no observer and the pod does not show it, is left out.
+    """Return the increase of the error counters of each HCA between two readings, or the reason why it is unknown. A
+    physical function that could not be read, because its node has no observer and the pod does not show it, is left
+    out.
 
     :param places: pods of the group
     :param before: counters at the first reading, by node
     :param after: counters at the second reading, by node
-    :param seconds: time between the two readings
+    :param seconds: time between the two readings, in seconds
     """
     found: list[HcaErrors] = []
     for place in places:
@@ -152,9 +155,10 @@ def compare_nodes(
 
 
 def list_physical(hcas: typing.Mapping[str, ObservedHcas]) -> dict[str, dict[str, str]]:
-    """Return the RDMA device of each physical function, by node and PCI address.
+    """Return the RDMA device of each physical function, by node and PCI address. A node whose HCAs could not be read is
+    left out.
 
-    :param hcas: HCAs that node_info read, or the error, by node
+    :param hcas: HCAs that node_info read, or its error, by node
     """
     return {
         node: {hca.pci.address: hca.rdma_device for hca in observed.value.hcas if hca.pci and hca.rdma_device}

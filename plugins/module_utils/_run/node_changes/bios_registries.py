@@ -30,11 +30,13 @@ class _Turn:
 
 
 class Registries:
-    """Parsed registries by the SHA-256 of their bodies, because nodes of one model have the same registry. Each BMC
-    sends its own body: the vendor, model and version that a BMC reports prove nothing, so its registry is never used
-    for another BMC with a different body.
+    """A cache of parsed registries of BIOS attributes, by the SHA-256 of their bodies. Nodes of one model usually have
+    the same registry, which is then parsed only once.
 
-    :param most: largest number of registries that are kept; the oldest one is dropped first
+    Each BMC sends its own body. A registry is never used for a BMC with a different body, because the vendor, model and
+    version that a BMC reports do not prove that the registry is the same.
+
+    :param most: maximum number of registries that are kept; the oldest one is dropped first
     """
 
     def __init__(self, most: int = _MOST_PARSED) -> None:
@@ -43,11 +45,13 @@ class Registries:
         self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """Return the registry that a body contains. Each body is parsed only once.
+        """Return the registry that a body contains. Equal bodies are parsed once, also if several threads ask at the
+        same time.
 
         :param body: body of the registry, as the BMC sent it
-        :param path: path of the registry on its BMC
-        :param parse: function that parses the body. Its exceptions are passed on, and nothing is stored then
+        :param path: path of the registry on its BMC, which the result gets
+        :param parse: function without arguments that parses the body. Its exceptions are passed on, and nothing is
+            stored then
         """
         key = hashlib.sha256(body).hexdigest()
         # many threads come with the same body at the same time, and one of them parses it; none waits for another body
@@ -79,9 +83,12 @@ class Registries:
 
 
 def find_registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
-    """Return the registry of BIOS attributes that a BMC has for its system.
+    """Return the registry of BIOS attributes of a BMC that applies to a system.
 
-    :param name: name of the registry in the Bios resource; a BMC may have several of this name
+    :param session: connection to the BMC
+    :param system: the system as the BMC reports it
+    :param name: name of the registry in the Bios resource. A BMC may have several registries of this name, of which the
+        supported systems decide
     :param registries: cache of parsed registries
     :raises BmcError: the BMC does not answer, or none of its registries applies to the system
     :raises ParseError: an answer cannot be parsed

@@ -32,10 +32,13 @@ _CYCLES = ("PowerCycle", "ForceRestart")
 class BiosSource:
     """A client that compares, writes and applies the BIOS settings of all nodes that have a BMC.
 
+    :param bmcs: BMCs of the nodes
     :param errors: reason why a BMC cannot be contacted at all, by node
-    :param wanted: desired settings
-    :param may: conditions under which a BMC may be written
-    :param seconds: time limit of each session with one BMC
+    :param wanted: desired settings; empty if only resets are requested
+    :param trust: TLS settings by which the certificates of BMCs are verified
+    :param may: conditions under which a BMC may be written, with the identities of the nodes
+    :param seconds: time limit of each session with one BMC, in seconds
+    :param parallel: maximum number of BMCs that are contacted at the same time
     """
 
     live = True
@@ -67,8 +70,10 @@ class BiosSource:
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
-        """Return the BIOS settings that differ from the desired ones, for each node that has a BMC; empty if no
-        settings are desired.
+        """Return the BIOS settings that differ from the desired ones, for each node that has a BMC, or the error of its
+        BMC. Return an empty dict if no settings are desired.
+
+        :param nodes: names of the nodes
         """
         if not self._wanted:
             return {}
@@ -90,8 +95,8 @@ class BiosSource:
         return found
 
     def _record_identities(self, machines: typing.Mapping[str, Identity]) -> None:
-        """Record the identities that BMCs report, before any of them is evaluated: if two BMCs report the same
-        identity, both names lead to one BMC, and neither can be proven to belong to its node.
+        """Record the identities that BMCs report. Call this before any of them is evaluated: if two BMCs report the
+        same identity, both addresses lead to one BMC, and neither can be proven to belong to its node.
 
         :param machines: identity that the BMC of each node reports
         """
@@ -101,8 +106,10 @@ class BiosSource:
         )
 
     def _judge_identity(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
-        """Return an error if a BMC does not belong to the node for which the inventory names it; None if it does.
+        """Return an error if a BMC does not belong to the node for which the inventory names it. Return None if it
+        does.
 
+        :param bmc: BMC of the node
         :param machine: identity that the BMC reports
         """
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
@@ -120,8 +127,9 @@ class BiosSource:
         """Verify, for nodes that are to be reset, that each BMC belongs to its node. BMCs that were verified before are
         not contacted again.
 
-        :returns: for each node, the reason why its BMC cannot reset it, if any, a note if only the inventory asserts
-            that the BMC belongs to the node, and a note on BIOS settings that others saved at the BMC
+        :param nodes: names of the nodes
+        :returns: by node: the reason as a refusal if its BMC cannot reset it, and notes: that only the inventory
+            asserts that the BMC belongs to the node, and which BIOS settings other clients have saved at the BMC
         """
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
@@ -148,8 +156,11 @@ class BiosSource:
         return found
 
     def _read_identity(self, bmc: Bmc) -> Identity:
-        """Return the identity that a BMC reports. If no settings are desired, record what else a reset applies, because
-        no other request asks for it.
+        """Return the identity that a BMC reports. If no settings are desired, also record which other settings a reset
+        would apply, because no other request reads them.
+
+        :param bmc: BMC to contact
+        :raises BmcError: the BMC does not answer, or its system cannot be determined
         """
         with Session(bmc, self._trust, self._seconds) as session:
             system = find_system(session, self._may.claims, True)
@@ -163,9 +174,10 @@ class BiosSource:
             return system.identity
 
     def set(self, node: str) -> str:
-        """Write the settings that differ and do not wait for a reset yet. Return the changes as text; empty if there
-        are none.
+        """Write the settings that differ and do not wait for a reset yet. Return the changes as text, such as ``BIOS
+        SriovSupport Disabled -> Enabled``. Return an empty text if there are no changes or the node has no BMC.
 
+        :param node: name of the node
         :raises BmcError: nothing was written
         :raises LeaseLost: another run changes the cluster
         """
@@ -175,7 +187,10 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _explain_missing_bmc(self, node: str) -> str:
-        """Return the reason why there is no usable BMC for a node, with the remedy; empty if there is one."""
+        """Return the reason why a node has no usable BMC, with the remedy. Return an empty text if its BMC is usable.
+
+        :param node: name of the node
+        """
         if node in self._bmcs:
             return ""
         return self._errors.get(node) or (
@@ -184,11 +199,12 @@ class BiosSource:
         )
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Order the BMC of a node to reset it once, and return the type of the reset.
+        """Order the BMC of a node to reset it once, and return the type of the reset, such as ``ForceRestart``.
 
-        :param power_cycle: whether the settings need a power cycle
-        :raises BmcError: the cause is ``closed`` or ``timeout`` if it is unknown whether the BMC accepted the reset;
-            with any other cause it did not
+        :param node: name of the node
+        :param power_cycle: whether the settings need a power cycle to take effect
+        :raises BmcError: with the cause ``closed`` or ``timeout``: it is unknown whether the BMC accepted the reset;
+            with any other cause: the BMC did not accept it
         :raises LeaseLost: another run changes the cluster
         """
         if node not in self._bmcs:

@@ -32,15 +32,16 @@ class NodeFailed(RdmaError):
 
 
 class NotDrained(NodeFailed):
-    """The error that pods do not leave a node during its drain. The node was not reset, and its cordon must be
-    undone.
-    """
+    """Raised if pods do not leave a node during its drain. The node was not reset, and its cordon must be undone."""
 
 
 class Drain:
     """A client that evicts the pods of nodes, as ``kubectl drain`` does.
 
-    :param pause: waits until the next read; raises an exception to end the drain
+    :param cluster: client of the API server
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function without arguments that waits until the next read. An exception that it raises ends the drain
+    :param say: function that shows a line of progress to the user
     :param seconds: seconds within which all pods of a node must be gone
     :param allowed: kinds of pods that the intent allows the drain to evict, such as those with an emptyDir volume
     """
@@ -65,8 +66,8 @@ class Drain:
         """Evict all pods that must leave the node, and wait until they are gone. If a PodDisruptionBudget refuses an
         eviction, retry until the limit.
 
-        All pods of the node are read before each round of evictions, so that a pod that must not be evicted is found
-        while all pods still run.
+        All pods of the node are read before each round of evictions. If one of them must not be evicted, none of that
+        round is.
 
         :param name: name of the node
         :param did: list to which the actions are appended as text
@@ -100,11 +101,12 @@ class Drain:
             self._pause()
 
     def left(self, name: str) -> list[ClusterPod]:
-        """Return the pods that a drain of a node evicts and that still run on it.
+        """Return the pods that a drain of a node evicts and that still run on the node. A pod that its controller
+        created again on the cordoned node is left out, as pods of DaemonSets are.
 
         :param name: name of the node
         :raises ApiError: the pods cannot be listed, or such a pod is too large to be read
-        :raises NodeFailed: there are more than ``MOST_PODS``
+        :raises NodeFailed: there are more than ``MOST_PODS`` such pods
         """
         found: list[ClusterPod] = []
         for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=may_leave):
@@ -125,10 +127,11 @@ class Drain:
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
     def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
-        """Request the eviction of a pod. Return the reason if it is refused for now, such as by a PodDisruptionBudget;
-        empty if it was accepted, now or before.
+        """Request the eviction of a pod. Return the reason if a PodDisruptionBudget refuses it for now. Return an empty
+        text if the eviction was accepted, now or before.
 
-        :param asked: uids of the pods whose eviction was accepted
+        :param asked: uids of the pods whose eviction was accepted; updated by this method
+        :raises ApiError: the API server refuses the eviction for another reason
         """
         if pod.uid in asked:
             return ""

@@ -26,11 +26,11 @@ def read_drain_blockers(
     PodDisruptionBudget holds a pod, or the drain would delete a pod or its data for good and the intent does not permit
     this.
 
-    :param nodes: name of each node, and whether its drain evicts all pods; otherwise it evicts those with a resource of
-        the SR-IOV device plugin
+    :param nodes: whether the drain of each node evicts all pods (True) or only those with a resource of the SR-IOV
+        device plugin (False), by name of the node
     :param intent: settings of the intent that all fabrics share
     :raises ApiError: the API server refuses a list, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     if not nodes:
         return

@@ -30,17 +30,18 @@ _OTHER = " "
 
 
 def may_leave(item: Resource) -> bool:
-    """Return whether a drain would evict a pod, judged by its metadata alone. Pods of DaemonSets and mirror pods are
-    not evicted. A kubelet can create any number of mirror pods, of any size.
+    """Return whether a drain might evict a pod, judged by its metadata alone. Pods of DaemonSets are not evicted.
+    Mirror pods are not evicted either, and a kubelet can create any number of them, of any size.
     """
     return is_made_pod(item) and core.parse_controller(item)[0] != "DaemonSet"
 
 
 def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
-    """Parse PodDisruptionBudgets. If a namespace has more than ``MOST_BUDGETS``, one budget that blocks every pod of
-    the namespace replaces all of them.
+    """Return parsed PodDisruptionBudgets. If a namespace has more than ``MOST_BUDGETS``, one budget that blocks every
+    pod of the namespace replaces all of them.
 
-    :raises ResourceError: an object does not have the form of its kind
+    :param items: PodDisruptionBudgets as the API server sends them
+    :raises ResourceError: an object is malformed
     """
     found: dict[str, list[Budget]] = collections.defaultdict(list)
     beyond: set[str] = set()
@@ -56,8 +57,8 @@ def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
 
 
 def bound_budgets(known: typing.Mapping[str, Budget]) -> typing.Mapping[str, Budget]:
-    """Return PodDisruptionBudgets from a watch, with at most ``MOST_BUDGETS`` of each namespace. The budgets of a
-    namespace that has more are replaced by one budget that blocks every pod of the namespace.
+    """Return PodDisruptionBudgets from a watch, with at most ``MOST_BUDGETS`` of each namespace. If a namespace has
+    more, one budget that blocks every pod of the namespace replaces all of them.
 
     :param known: budgets by ``namespace/name``
     """
@@ -78,7 +79,9 @@ class PodKeeper:
     """A parser of pods that keeps only the fields that a drain needs. Labels that no budget names are dropped, and the
     kept label texts are shared between pods.
 
-    :param prefixes: prefixes of resource names; for each one it keeps whether a pod requests such a resource
+    :param budgets: PodDisruptionBudgets, whose selectors name the labels to keep
+    :param prefixes: prefixes of resource names. For each prefix, the kept pod has one of the requested resources with
+        this prefix
     """
 
     def __init__(self, budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]) -> None:
@@ -101,7 +104,7 @@ class PodKeeper:
         """Return the fields of a pod that a drain needs, if a drain of its node would evict the pod. Return None for
         any other pod.
 
-        :raises ResourceError: the object does not have the form of a pod
+        :raises ResourceError: the pod is malformed
         """
         pod = core.parse_pod(resource)
         if not pod.node or not is_evicted(pod, True, ""):
@@ -124,14 +127,16 @@ def keep_pods(
     prefixes: typing.Iterable[str] = (),
     find_nodes: typing.Callable[[typing.Collection[str]], typing.Mapping[str, str]] = lambda _uids: {},
 ) -> tuple[ClusterPod, ...]:
-    """Parse the pods that drains would evict, and keep only the fields that a drain needs.
+    """Return the pods that drains would evict, parsed, with only the fields that a drain needs.
 
-    :param items: objects of the API
+    :param items: pods as the API server sends them, some of them with only their metadata
     :param budgets: budgets that name the labels to keep
-    :param prefixes: prefixes of the names of resources whose requests are kept
-    :param find_nodes: returns the node by uid of pods of which only the metadata was read; called at most once
+    :param prefixes: prefixes of resource names. For each prefix, a pod has one of the requested resources with this
+        prefix
+    :param find_nodes: function that gets the uids of pods of which only the metadata was read, and returns their nodes
+        by uid; called at most once. Pods without a node are left out
     :raises ApiError: there are more than ``MOST_PODS``
-    :raises ResourceError: an object does not have the form of its kind
+    :raises ResourceError: an object is malformed
     """
     keeper, found = PodKeeper(budgets, prefixes), typing.cast(list[ClusterPod], [])
     large: dict[str, ClusterPod] = {}
@@ -150,9 +155,11 @@ def keep_pods(
 
 
 def find_nodes(cluster: Cluster, nodes: typing.Iterable[str], uids: typing.Collection[str]) -> dict[str, str]:
-    """Return the node by uid of pods that were not read in full, from a list of metadata for each node. Pods without a
-    node are left out.
+    """Return the node of each pod that was not read in full, by uid of the pod, from a list of metadata for each node.
+    Pods that are on none of the nodes are left out.
 
+    :param nodes: names of the nodes that are searched
+    :param uids: uids of the pods
     :raises ApiError: a list is refused, or larger than a page may be
     """
     return {

@@ -42,14 +42,15 @@ def read_gate_inputs(
     turns: typing.Optional[TurnReader] = None,
 ) -> GateInputs:
     """Return the facts that decide whether nodes may be taken down: the members of etcd, the health checks, an upgrade
-    of OpenShift in progress, and the nodes that other operators take down.
+    of OpenShift in progress, and the nodes that other operators take down. A list that the API server refuses is
+    recorded in the result with its error.
 
     :param nodes: nodes of the cluster
     :param members: whether to read the members of etcd on the nodes of the control plane
-    :param checks: reader of the health checks; None: do not read them
-    :param turns: reader of the nodes that other operators take down; None: do not read them
+    :param checks: reader of the health checks; None: they are not read
+    :param turns: reader of the nodes that other operators take down; None: they are not read
     :raises ApiError: the API server cannot be reached
-    :raises ResourceError: an object does not have the form of its kind
+    :raises ResourceError: an object is malformed
     """
     unread: dict[str, str] = {}
     pods: list[typing.Any] = []
@@ -104,7 +105,10 @@ def add_machine_pools(cluster: Cluster, stand: GateInputs) -> GateInputs:
 class PoolGate:
     """A check whether MachineConfigPools may roll now, which also pauses the health checks of their nodes meanwhile.
 
+    :param cluster: client of the API server
+    :param intent: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the run
+    :param say: function that shows a line of progress to the user
     """
 
     def __init__(self, cluster: Cluster, intent: ClusterIntent, inventory: typing.Iterable[str], say: Say) -> None:
@@ -112,12 +116,13 @@ class PoolGate:
         self._checks, self._turns = HealthChecks(cluster, say), TurnReader(cluster, intent.operator_namespace)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
-        """Verify that MachineConfigPools may roll now. Call it immediately before they do.
+        """Verify that MachineConfigPools may roll now. Call this immediately before they do.
 
         :param pools: MachineConfigPools of the cluster
         :param rolling: names of the pools that are about to roll
-        :raises NodeFailed: they may not roll now
+        :raises NodeFailed: the pools must not roll now; the message has the reasons
         :raises ApiError: the API server cannot be reached
+        :raises ResourceError: an object is malformed
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)
         stand = (
@@ -135,8 +140,9 @@ class PoolGate:
     def pause_pool_health_checks(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
     ) -> typing.Iterator[None]:
-        """Provide a context in which the health checks of the nodes of rolling pools are paused. The health checks of a
-        node that is not Ready again at its end stay paused, and the next run resumes them.
+        """Return a context manager in which the health checks of the nodes of rolling pools are paused. At its end,
+        they are resumed, except those of a node that is not Ready again. These stay paused, and so do all of them after
+        an error of the body; the next run resumes them.
 
         :param pools: MachineConfigPools of the cluster
         :param rolling: names of the pools that roll

@@ -45,14 +45,14 @@ class HealthChecks:
         self._cluster, self._say = cluster, say
 
     def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
-        """Read all health checks, each with the nodes that it watches. Return them, and a mapping from each kind that
-        could not be read to the reason.
+        """Read all health checks, each with the nodes that it watches. Return them, and the reason for each kind that
+        could not be read, by kind.
 
-        A kind that the API server does not serve has no objects. This is determined first, because a user without
-        rights would otherwise get Forbidden.
+        A kind that the API server does not serve has no objects. Whether it is served is determined first, because a
+        user without rights would otherwise get Forbidden.
 
-        :raises ApiError: the API server cannot be reached
-        :raises ResourceError: an object does not have the form of its kind
+        :param nodes: nodes of the cluster
+        :raises ResourceError: an object is malformed
         """
         found: list[HealthCheck] = []
         unread: dict[str, str] = {}
@@ -95,7 +95,8 @@ class HealthChecks:
     def pause(self, checks: typing.Iterable[HealthCheck], intent: str) -> list[HealthCheck]:
         """Pause those health checks that are not paused yet, and return them.
 
-        :param intent: name of the intent of the run; empty: the default
+        :param checks: health checks, of any state
+        :param intent: name of the intent of the run, which marks the pause; empty for the default name
         :raises ApiError: a change is refused
         """
         mine = [check for check in checks if not check.paused]
@@ -105,8 +106,9 @@ class HealthChecks:
         return mine
 
     def release_all(self) -> list[HealthCheck]:
-        """Resume all health checks that a run of the collection has paused, except those that watch a node that a roll
-        has not released, or has taken down and that is not Ready again. Return the resumed ones.
+        """Resume the health checks that a run of the collection has paused, and return the resumed ones. A check stays
+        paused while it watches a node that a roll has not released, or that a roll has taken down and that is not Ready
+        again.
 
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
@@ -114,12 +116,14 @@ class HealthChecks:
         return self.release(checks, self._list_nodes_away(resources)) if checks else []
 
     def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
-        """Return the nodes that a roll has not released, Ready or not, because a node stays Ready for some time after
-        its reset begins, and the nodes that are NotReady because of a roll of their MachineConfigPool. A roll of the
-        collection is recognized by a label that no kubelet may write. A roll of a MachineConfigPool is recognized by
-        the status of the pool, because the kubelet can write its annotations of a Node. A pool also reports that it is
-        updating while any of its nodes is NotReady.
+        """Return the names of the nodes that are not back from a roll: nodes that a roll of the collection has not
+        released, and nodes that are NotReady while their MachineConfigPool rolls. A node of the first kind counts even
+        if it is Ready, because it stays Ready for some time after its reset begins.
 
+        A roll of the collection is recognized by a label that no kubelet may write. A roll of a MachineConfigPool is
+        recognized by the status of the pool, because the kubelet can write the annotations of its Node.
+
+        :param resources: Nodes of the cluster, as the API server sends them
         :raises ApiError: the pools cannot be read
         """
         nodes = [(item, core.parse_node(item)) for item in resources]
@@ -131,7 +135,8 @@ class HealthChecks:
         return away + [node.name for node in lost if _is_pool_rolling(node, pools)]
 
     def list_paused(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
-        """Return the health checks that the collection has paused, and the current Node objects.
+        """Return the health checks that the collection has paused, and the current Nodes as the API server sends them.
+        Kinds of health checks that cannot be read are left out.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -140,10 +145,11 @@ class HealthChecks:
         return [check for check in checks if check.ours], resources
 
     def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> list[HealthCheck]:
-        """Resume those health checks that the collection has paused, and return them.
+        """Resume those of the health checks that the collection has paused, and return the resumed ones.
 
-        :param away: nodes that are not back yet. A check that watches one of them stays paused, because it would
-            remediate the node at once
+        :param checks: health checks, of any state
+        :param away: names of nodes that are not back yet. A check that watches one of them stays paused, because it
+            would remediate the node at once
         :raises ApiError: a change is refused
         """
         names, done = tuple(away), typing.cast(list[HealthCheck], [])
@@ -177,7 +183,9 @@ class HealthChecks:
         whole list of pause requests, so it contains the resourceVersion that was read, and fails if the list has
         changed since.
 
-        :param intent: name of the intent that pauses it; empty to resume it
+        :param check: health check as it was read
+        :param intent: name of the intent that pauses the health check; empty to resume it
+        :raises ApiError: the NodeHealthCheck cannot be read
         """
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: f"{MANAGER}/{intent}" if intent else None}}}
@@ -195,7 +203,8 @@ class HealthChecks:
 
 
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
-    """Return whether the MachineConfigPool of a node is rolling and may have taken the node down.
+    """Return whether the MachineConfigPool of a node rolls to another configuration and may have taken the node down.
+    Return False for a node without a pool.
 
     :param pools: MachineConfigPools of the cluster
     """

@@ -63,8 +63,9 @@ class Prepared:
 
     :ivar outcomes: changes of the objects
     :ivar paused: names of the pools that must be unpaused
-    :ivar error: reason why the configuration was not rendered; the pools must be unpaused nevertheless
-    :ivar stays: objects that were not deleted, because they are not objects of the collection
+    :ivar error: reason why the configuration was not rendered in time; empty if it was. The pools must be unpaused in
+        both cases
+    :ivar stays: objects that were not deleted and pools that stay paused, each with the reason
     """
 
     outcomes: tuple[Outcome, ...]
@@ -76,10 +77,15 @@ class Prepared:
 class PoolRoller:
     """A client that rolls the MachineConfigPools of one cluster to a new configuration.
 
-    :param gate: decides whether pools may roll; None if the caller has already verified it
-    :param intent: settings of the intent of the run, of which the name and the labels of its nodes are used;
-        None: the default
-    :param scope: objects of the intent, as learnt from the cluster; None: those that its settings tell
+    :param cluster: client of the API server
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
+    :param gate: check whether pools may roll now; None if the caller has already verified it
+    :param intent: settings of the intent of the run, of which the name and the node selector are used; None: the
+        default intent
+    :param scope: objects of the intent, as learnt from the cluster; None: they are derived from the name and the node
+        selector of the intent
     """
 
     def __init__(
@@ -104,20 +110,19 @@ class PoolRoller:
     def prepare(
         self, configs: typing.Sequence[Resource], check_mode: bool, scope: typing.Optional[Scope] = None
     ) -> Prepared:
-        """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
-        pools have rendered them. Return the outcome of each object and the paused pools.
+        """Apply objects such that each node reboots only once: pause the pools that use at least one object that is not
+        applied yet, apply all objects, and wait until the pools have rendered them. Return the outcome of each object
+        and the paused pools. Objects that a stopped run has applied but that are not rendered yet are awaited too.
 
-        Objects that a stopped run has applied but that are not rendered yet are awaited too.
-
-        Each object gets a label by which the intent records that it needs it, because intents with the same pool share
-        the objects. No node reboots for a label.
+        Each object gets a label by which the intent records that it needs the object, because intents with the same
+        pool share the objects. No node reboots for a label.
 
         :param configs: MachineConfigs and KubeletConfigs to apply
         :param check_mode: whether nothing is changed
-        :param scope: objects of the intent; a pool that only a run of another intent left paused stays paused. None:
-            all pools are unpaused that the collection has paused
+        :param scope: objects of the intent; a pool that a run of another intent left paused is not among the returned
+            ones. None: all pools that the collection has paused are
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
-        :raises NodeFailed: a pool may not roll now; then nothing is applied
+        :raises NodeFailed: a pool may not roll now. Nothing was applied
         """
         mark = self._scope.user_label
         wanted = [("", replace_labels(config, {**config["metadata"].get("labels", {}), **mark})) for config in configs]
@@ -172,16 +177,20 @@ class PoolRoller:
         labelled: typing.Iterable[Resource] = (),
         scope: typing.Optional[Scope] = None,
     ) -> Prepared:
-        """Remove the objects of the collection: pause the MachineConfigPools that use at least one existing object,
-        delete all objects, and wait until the pools have rendered a configuration without them. An object without the
-        label of the collection, or of another intent, is not deleted, and no pool rolls for it. A pool that a run of
-        another intent left paused stays too.
+        """Delete objects of the collection such that each node reboots only once: pause the pools that use at least one
+        of them, delete all, and wait until the pools have rendered a configuration without them. Return the outcomes
+        and the paused pools.
 
-        :param configs: MachineConfigs and KubeletConfigs
+        An object without the label of the collection, or of another intent, is not deleted, and no pool rolls for it. A
+        pool that a run of another intent left paused stays paused, unless it uses a deleted object.
+
+        :param configs: MachineConfigs and KubeletConfigs to delete, as they are rendered; those that do not exist are
+            ignored
+        :param check_mode: whether nothing is changed
         :param labelled: further objects to delete, as they are in the cluster
-        :param scope: objects of the intent; None: all objects of the collection
+        :param scope: objects of the intent; None: all objects of the collection are deleted
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
-        :raises NodeFailed: a pool may not roll now; then nothing is deleted
+        :raises NodeFailed: a pool may not roll now. Nothing was deleted
         """
         present = [
             live for live in (machines.find_object(self._cluster, config) for config in configs) if live is not None
@@ -226,15 +235,15 @@ class PoolRoller:
         inventory: typing.Container[str] = (),
         scope: typing.Optional[Scope] = None,
     ) -> tuple[Roll, ...]:
-        """Unpause the pools, wait until all of their nodes have the new configuration, and return the roll of each
-        pool. Nodes outside of the inventory are not awaited if they are NotReady. Pools that may not roll now stay
-        paused, and the next run unpauses them.
+        """Unpause the pools that the collection has paused, wait until all of their nodes have the new configuration,
+        and return the roll of each pool. Nodes outside of the inventory are not awaited if they are NotReady. If the
+        pools may not roll now, they stay paused, and the rolls have this error; the next run unpauses them.
 
-        :param names: names of the pools
+        :param names: names of the pools that this run has paused
         :param limit: longest wait in seconds
-        :param inventory: names of the nodes for which the run waits
-        :param scope: objects of the intent; a pool that a run of another intent left paused stays paused. None: all
-            pools are unpaused that the collection has paused
+        :param inventory: names of the nodes of the run; empty: all nodes are awaited
+        :param scope: objects of the intent; a pool that only a run of another intent left paused stays paused. None:
+            all pools that the collection has paused are unpaused
         :raises ApiError: the API server cannot be reached
         """
         view = PoolView(self._cluster)
@@ -290,8 +299,9 @@ class PoolRoller:
         return tuple(rolls.values())
 
     def _leave_shared(self, live: Resource, scope: Scope) -> None:
-        """Remove from an object that stays the label by which the intent has recorded that it needs it. If the object
-        is of this intent, another intent that needs it gets it.
+        """Remove from an object that is not deleted the label by which the intent has recorded that it needs the
+        object. If the object has the name of this intent and another intent needs it, it gets the name of the other
+        intent.
 
         :param live: the object as it is in the cluster
         :param scope: objects of the intent
@@ -308,11 +318,11 @@ class PoolRoller:
             self._cluster.patch(kind, "", name_of(live), {"metadata": {"labels": {**mine, **heir}}}, MANAGER)
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """Return the state of the KubeletConfigs among the objects, and the pools of which all inventory nodes have
-        their target configuration.
+        """Return the state of the KubeletConfigs among the objects. Its field ``reached`` has the names of those pools
+        of which all nodes of the inventory have their target configuration, while other nodes do not.
 
         :param configs: MachineConfigs and KubeletConfigs of the intent
-        :param inventory: names of the nodes of the inventory
+        :param inventory: names of the nodes of the run
         :raises ApiError: the API server cannot be reached
         """
         stand = machines.read_kubelet_status(self._cluster, configs)
@@ -332,11 +342,13 @@ class PoolRoller:
         )
 
     def _explain_stuck_pool(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Return a message about a pool that did not finish its roll in time, and the nodes, pods and
+        """Return a message about a pool that did not finish its roll in time, with the nodes, pods and
         PodDisruptionBudgets that block it.
 
-        :param seen: all pools by name
+        :param name: name of the pool
+        :param seen: all pools, by name
         :param limit: duration of the wait, in seconds
+        :raises ApiError: the API server cannot be reached
         """
         stand = f"{describe_pool(seen[name])} after {limit:.0f} s"
         try:
@@ -357,10 +369,11 @@ class PoolRoller:
         return any(has_unrendered_config(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """Pause the pools that use at least one of the objects, and return their previous states by name. Pools that
-        another user has paused are skipped.
+        """Pause the pools that use at least one of the objects, and return their states before the pause, by name.
+        Pools that another user has paused are left out.
 
         :param changing: MachineConfigs and KubeletConfigs that change
+        :raises NodeFailed: a pool may not roll now. No pool was paused
         """
         pools = machines.read_machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
@@ -374,8 +387,7 @@ class PoolRoller:
         return before
 
     def _set_paused(self, name: str, paused: bool) -> None:
-        """Pause or unpause a pool. An annotation with the name of the intent marks the pause as one of the
-        collection.
+        """Pause or unpause a pool. An annotation with the name of the intent marks the pause, and is removed with it.
 
         :param name: name of the pool
         :param paused: True to pause, False to unpause
@@ -387,8 +399,11 @@ class PoolRoller:
         self._cluster.patch("MachineConfigPool", "", name, change, MANAGER)
 
     def _await_accepted(self, configs: typing.Sequence[Resource]) -> tuple[tuple[HostConfig, ...], str]:
-        """Wait until the machine config operator has accepted all KubeletConfigs or refused one. Return the accepted
-        objects, and the reason if some are missing.
+        """Wait until the machine config operator has accepted all KubeletConfigs or refused one, at most ``RENDER``
+        seconds. Return two values: the accepted objects with all MachineConfigs, and the reason if some are missing
+        (empty otherwise).
+
+        :param configs: MachineConfigs and KubeletConfigs, as they are rendered
         """
         end = self._clock() + RENDER
         while True:
@@ -412,12 +427,13 @@ class PoolRoller:
     def _await_rendered(
         self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[HostConfig], present: bool
     ) -> str:
-        """Wait until each pool has rendered all objects (or none of them) and its configuration has not changed for
-        ``SETTLED`` seconds. Return the reason if that takes too long; empty otherwise.
+        """Wait until each pool has rendered all of the objects (or none of them), and its configuration has not changed
+        for ``SETTLED`` seconds. Return the reason if this takes more than ``RENDER`` seconds. Return an empty text
+        otherwise.
 
         :param before: states of the pools before they were paused, by name
         :param configs: MachineConfigs and KubeletConfigs that are awaited
-        :param present: True if the objects must be in the configuration, False if they must not
+        :param present: True if the objects must be in the configuration, False if they must not be
         """
         end = self._clock() + RENDER
         since: dict[tuple[str, str], float] = {}
@@ -445,20 +461,31 @@ class PoolRoller:
 
 
 def _find_other_pauses(view: PoolView, scope: typing.Optional[Scope]) -> dict[str, str]:
-    """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
-    config operator has none, and neither has a scope of None.
+    """Return the reason for each MachineConfigPool that a run of another intent left paused, by name of the pool.
+    Return an empty dict without a scope, and on a cluster without the machine config operator.
+
+    :param view: reader of the MachineConfigPools
+    :param scope: objects of the intent; None for no scope
     """
     return find_paused_pools(view, scope).others if scope is not None and view.served else {}
 
 
 def _changes_nodes(outcome: Outcome) -> bool:
-    """Return whether an object changes more than its labels, such as that of the intent."""
+    """Return whether an outcome changes more than the labels of an object, so that nodes get another configuration.
+
+    :param outcome: planned or real outcome of a MachineConfig or KubeletConfig
+    """
     before, after = outcome.before, outcome.after
     return outcome.changed and (before is None or after is None or before.get("spec") != after.get("spec"))
 
 
 def _explain_stay(live: Resource, scope: typing.Optional[Scope]) -> str:
-    """Return why an object must not be deleted; empty if it belongs to the intent."""
+    """Return the reason why an object must not be deleted. Return an empty text if it belongs to the intent.
+
+    :param live: the object as it is in the cluster
+    :param scope: objects of the intent; None: each object of the collection may be deleted, unless a GitOps tool owns
+        it
+    """
     if not has_our_label(live):
         return f"it has no label {SELECTOR}, so this collection did not create it"
     if is_copied(live):
@@ -467,10 +494,11 @@ def _explain_stay(live: Resource, scope: typing.Optional[Scope]) -> str:
 
 
 def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> RetainedObject:
-    """Return an object that is not deleted.
+    """Return the entry for an object that is not deleted, with the remedy.
 
-    :param why: the reason
-    :param scope: objects of the intent; None: all objects of the collection
+    :param live: the object as it is in the cluster
+    :param why: reason why the object is not deleted
+    :param scope: objects of the intent, which tell whether other intents need the object; None if they are not known
     """
     kind, name = str(live["kind"]), name_of(live)
     users = sorted(scope.find_other_users(kind, live)) if scope is not None else []
@@ -491,9 +519,11 @@ def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> Retained
 
 
 def _retain_unrecorded(live: Resource, why: str) -> RetainedObject:
-    """Return an object of an earlier release that is not deleted, because another intent may need it.
+    """Return the entry for an object of an earlier release that is not deleted, because another intent may need it,
+    with the remedy.
 
-    :param why: the reason
+    :param live: the object as it is in the cluster
+    :param why: reason why another intent may need it
     """
     kind, name = str(live["kind"]), name_of(live)
     return RetainedObject(
@@ -506,9 +536,10 @@ def _retain_unrecorded(live: Resource, why: str) -> RetainedObject:
 
 
 def _retain_pause(pool: str, why: str) -> RetainedObject:
-    """Return a MachineConfigPool that stays paused.
+    """Return the entry for a MachineConfigPool that stays paused, with the remedy.
 
-    :param why: the reason
+    :param pool: name of the pool
+    :param why: reason why it stays paused
     """
     return RetainedObject(
         f"MachineConfigPool {pool}",
@@ -522,9 +553,10 @@ def _retain_pause(pool: str, why: str) -> RetainedObject:
 def _list_names(
     pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> set[str]:
-    """Return the names of the MachineConfigs that apply to the pool and that are among the objects or generated from
+    """Return the names of those MachineConfigs that apply to a pool and that are among the objects or generated from
     them.
 
+    :param pool: pool whose MachineConfigs are returned
     :param configs: MachineConfigs and KubeletConfigs
     :param pools: MachineConfigPools of the cluster
     """

@@ -44,10 +44,15 @@ MOST_DRAINS = 2
 class NodeRoller:
     """A client that plans and carries out a roll of the nodes of one cluster.
 
-    :param power: resets nodes
-    :param stop: returns whether to end before the next node
-    :param limits: time limits
-    :param hosts: desired MachineConfigs and KubeletConfigs
+    :param cluster: client of the API server
+    :param sources: sources of the settings, such as the BIOS
+    :param power: component that resets nodes
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
+    :param stop: function that returns whether to end the roll before the next node
+    :param limits: time limits of the roll
+    :param hosts: desired MachineConfigs and KubeletConfigs, as they are rendered
     """
 
     def __init__(
@@ -77,12 +82,13 @@ class NodeRoller:
         self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """Return the next steps of the roll for the current state of the cluster. Nothing is changed.
+        """Return the plan of the roll for the current state of the cluster: the step of each node, and their order.
+        Nothing is changed.
 
         :param nodes: names of the nodes of the inventory
-        :param intent: settings of the cluster
+        :param intent: settings of the intent that all fabrics share
         :raises ApiError: the nodes cannot be listed
-        :raises ResourceError: an object does not have the form of its kind
+        :raises ResourceError: an object is malformed
         """
         self._reader.begin(intent)
         cluster, inventory = self._reader.read(), tuple(nodes)
@@ -111,7 +117,12 @@ class NodeRoller:
     def _find_others_pauses(
         self, cluster: RollCluster, intent: ClusterIntent, inventory: tuple[str, ...]
     ) -> frozenset[str]:
-        """Return the names of the MachineConfigPools that interrupted runs of other intents left paused."""
+        """Return the names of the MachineConfigPools that interrupted runs of other intents left paused.
+
+        :param cluster: state of the cluster
+        :param intent: settings of the intent that all fabrics share
+        :param inventory: names of the nodes of the run
+        """
         if not any(pool.paused_by_us for pool in cluster.machine_pools):
             return frozenset()
         scope = learn_scope(self._cluster, build_scope((), intent, inventory))
@@ -119,9 +130,9 @@ class NodeRoller:
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove
-        their marks. Return the result for each node. No other step of the plan is started.
+        their marks. Return the outcome of each node. No other step of the plan is started.
 
-        :param planned: steps and order of all nodes of the roll
+        :param planned: plan of the roll, with the steps of all nodes
         :raises LeaseLost: another run changes the cluster
         """
         later = ("other settings differ now. Rerun: the next run plans this change.",)
@@ -132,11 +143,13 @@ class NodeRoller:
         return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=(), pauses=()))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
-        """Carry out the plan, and return the outcome of each node.
+        """Carry out the plan, and return the outcome of each node. If the plan is refused, nothing is changed.
 
-        :param planned: steps and order of all nodes of the roll
+        :param planned: plan of the roll, with the steps of all nodes
         :param check_mode: whether to change nothing, and return the planned outcomes
         :raises LeaseLost: another run changes the cluster
+        :raises ApiError: the health checks cannot be paused
+        :raises RdmaError: the first wave cannot begin, because the cluster cannot be read
         """
         self._turns.planned, self._turns.finished = planned, set()
         found = {step.node: _build_untouched_outcome(step, planned, check_mode) for step in planned.steps}
@@ -162,8 +175,8 @@ class NodeRoller:
         return NodeRoll(planned, tuple(found.values()), error, changes)
 
     def _run_waves(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
-        """Run all waves, one after the other. Before each wave, decide again which nodes may go down. Nodes that may
-        not go yet form the next wave.
+        """Run all waves, one after the other. Before each wave, determine again which of its nodes may go down now. The
+        others form the next wave. After a failed node, the nodes of all further waves are left as they are.
 
         :param planned: plan of the roll
         :param found: outcomes by node, updated by this method
@@ -220,9 +233,10 @@ class NodeRoller:
                 stopped = stopped or f"The roll ended after {late:.0f} s because nodes could not be drained,"
 
     def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
-        """Return the boot id of a node, or the error why its object cannot be read. A kubelet may make the object too
-        large.
+        """Return the boot id of a node, or the error if its Node cannot be read. A kubelet may make the Node too large
+        to be read.
 
+        :param step: step of the node
         :raises LeaseLost: another run changes the cluster
         """
         try:
@@ -233,10 +247,12 @@ class NodeRoller:
             return error
 
     def _judge_boot(self, step: NodeStep, before: typing.Union[str, RdmaError], outcome: NodeOutcome) -> NodeOutcome:
-        """Return the outcome of a node, completed with a reboot that the roll of its MachineConfigPool caused in
-        addition.
+        """Return the outcome of a node, completed with the reboot that the roll of its MachineConfigPool has caused in
+        addition, if there was one.
 
+        :param step: step of the node, with the name of the pool
         :param before: boot id of the node before the roll, or the error that prevented its reading
+        :param outcome: outcome of the node's own step
         :raises LeaseLost: another run changes the cluster
         """
         after = self._read_boot(step)
@@ -251,12 +267,15 @@ class NodeRoller:
         return dataclasses.replace(outcome, did=(*outcome.did, describe_reboot(step.also)))
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
-        """Return the nodes of a wave that may be taken down now, and the reason if these are not all. While none may,
-        wait until enough nodes are Ready and etcd has all of its members, at most for the limit ``whole`` of the
-        roll. While an operator takes down a node that this roll has reset, the limit is ``operator``.
+        """Return two values: the nodes of a wave that may be taken down now, and the reason if these are not all of its
+        nodes (empty otherwise).
+
+        While no node may go down, wait until enough nodes are Ready and etcd has all of its members, at most for the
+        limit ``whole`` of the roll. While an operator takes down a node that this roll has reset, the limit is
+        ``operator``. After the limit, the result may have no nodes.
 
         :param wave: steps of the wave
-        :param planned: steps and order of all nodes of the roll
+        :param planned: plan of the roll
         """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
@@ -279,7 +298,7 @@ class NodeRoller:
             self._going.pause(self._limits.look)
 
     def _let_checks_go_on(self) -> str:
-        """Resume the health checks that this run or a killed one has paused. The checks of a node that is not Ready
+        """Resume the health checks that this run or a killed run has paused. The checks of a node that is not Ready
         again stay paused.
 
         :returns: reason why they could not be resumed; empty on success
@@ -294,8 +313,11 @@ class NodeRoller:
         return ""
 
     def _process_wave(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Carry out the steps of a wave at the same time, and yield the outcome of each node. An exception ends the
-        steps of the other nodes too.
+        """Carry out the steps of a wave at the same time, and yield the outcome of each node in the order of
+        completion. An exception also ends the steps of the other nodes.
+
+        :param wave: steps of the nodes
+        :raises LeaseLost: another run changes the cluster
         """
         try:
             for _step, outcome in many.iterate_outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
@@ -307,11 +329,10 @@ class NodeRoller:
             raise
 
     def _run_pool_reboot(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Carry out the steps of the nodes that the machine config operator reboots, and yield the outcome of each
-        node.
+        """Change the nodes that the machine config operator reboots, and yield the outcome of each node.
 
-        :param steps: steps of the nodes that the machine config operator reboots
-        :param planned: steps and order of all nodes of the roll
+        :param steps: steps of these nodes
+        :param planned: plan of the roll
         """
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
@@ -333,8 +354,10 @@ class NodeRoller:
 
 
 def _build_untouched_outcome(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
-    """Return the outcome of a node that the roll does not change.
+    """Return the outcome of a node before the roll has changed it: that of a plan in check mode, or of a node that the
+    roll leaves as it is.
 
+    :param step: step of the node
     :param planned: plan of the roll
     """
     if step.untaken:

@@ -13,12 +13,12 @@ from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeDifferences
 
 
 class Source(typing.Protocol):
-    """A source of node settings, such as the BIOS: it reports the differences from the desired values, and sets them
-    before a reset.
+    """The interface of a source of node settings, such as the BIOS. A source reports the differences from the desired
+    values, and sets the values before a reset.
 
-    :ivar live: whether ``look`` reads the current node. Otherwise it returns an observation from before the roll,
-        without the effect of a reset
-    :ivar of_pools: whether the source also applies to nodes of MachineConfigPools. If not, a MachineConfig sets these
+    :ivar live: whether ``look`` reads the node at the time of the call. If False, it returns an observation from before
+        the roll, which does not show the effect of a reset
+    :ivar of_pools: whether the source also applies to nodes of MachineConfigPools. If False, a MachineConfig sets these
         settings on such nodes
     """
 
@@ -26,13 +26,16 @@ class Source(typing.Protocol):
     of_pools: bool
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return the current differences from the desired values, by node. Nodes for which the source has no data are
-        left out.
+        """Return the differences from the desired values, by node. Nodes for which the source has no data are left out.
+
+        :param nodes: names of the nodes
         """
 
     def set(self, node: str) -> str:
-        """Set the values that differ, and return the actions as text. A second call changes nothing.
+        """Set the values that differ, and return the changes as text; empty if there are none. A second call changes
+        nothing.
 
+        :param node: name of the node
         :raises RdmaError: nothing was set
         """
 
@@ -40,7 +43,7 @@ class Source(typing.Protocol):
 class Sources:
     """All sources of node settings of a roll (such as BIOS, kernel arguments and firmware), combined into one.
 
-    :ivar unproven: nodes for which only a later observation can show the effect of the reset
+    :ivar unproven: names of the nodes for which only a later observation can show the effect of the reset
     """
 
     def __init__(self, sources: typing.Iterable[Source]) -> None:
@@ -53,16 +56,16 @@ class Sources:
         """Store the state of the cluster on which the sources depend.
 
         :param pooled: names of the nodes that are in a MachineConfigPool
-        :param ridden: marks of nodes that were rebooted by their MachineConfigPool after the mark was set, by node
+        :param ridden: mark of each node that its MachineConfigPool has rebooted after the mark was set, by node
         """
         self._pooled, self._ridden = pooled, ridden
 
     def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, NodeDifferences]:
-        """Return the current differences of each node from its desired settings, by node in the order of the nodes.
-        Nodes that no source knows are left out.
+        """Return the differences of each node from its desired settings, by node in the order of the nodes. Nodes that
+        no source knows are left out. A node whose differences come from an observation is added to ``unproven``.
 
         :param nodes: names of the nodes
-        :param live_only: whether to use only sources that read the node now, instead of stored facts
+        :param live_only: whether to use only sources that read the node at the time of the call
         """
         named, found = tuple(nodes), typing.cast(dict[str, NodeDifferences], {})
         for source in (source for source in self._sources if source.live or not live_only):
@@ -76,15 +79,18 @@ class Sources:
         return {node: found[node] for node in named if node in found}
 
     def set(self, name: str) -> list[str]:
-        """Set the values that differ, at each source, and return the actions as text.
+        """Set the values that differ, at each source, and return the changes, one text for each source that changed
+        something.
 
+        :param name: name of the node
         :raises RdmaError: not all values were set
         """
         return [done for source in self._sources for done in [source.set(name)] if done]
 
     def hidden(self, name: str) -> tuple[NodeDifference, ...]:
         """Return the differences of a node that a MachineConfig corrects. Only a later observation of the node shows
-        whether they are corrected, so the node is added to ``unproven`` if there are any.
+        whether they are corrected. If there are any, or if they could not be read, the node is therefore added to
+        ``unproven``.
 
         :param name: name of the node
         """
@@ -95,10 +101,10 @@ class Sources:
 
 
 def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
-    """Return those of the differences for which the node was rebooted, as its mark lists them. All further differences
-    belong to the next roll of its MachineConfigPool.
+    """Return only those differences for which the node was rebooted, as its mark lists them. The others belong to the
+    next roll of its MachineConfigPool.
 
-    :param seen: differences that a MachineConfig corrects
+    :param seen: differences of the node that a MachineConfig corrects
     :param noted: mark of the node
     """
     return dataclasses.replace(

@@ -55,17 +55,18 @@ _WHERE = {
 
 
 class PowerControl(typing.Protocol):
-    """The interface of a component that resets nodes, such as their BMCs."""
+    """The interface of a component that resets nodes, such as the client of their BMCs."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Determine whether each node can be reset, without a change.
+        """Determine whether each node can be reset. Nothing is changed.
 
-        :returns: by node, the reasons why it cannot be reset (``refusals``, with the remedy), and remarks about whether
-            the reset certainly reaches this node (``notes``)
+        :param nodes: names of the nodes
+        :returns: by node: ``refusals`` with the reasons why it cannot be reset, each with the remedy, and ``notes``
+            with remarks, such as that it is not certain that a reset reaches this node
         """
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Order one reset of a node, and return the kind of reset that was ordered.
+        """Order one reset of a node, and return the kind of reset that was ordered, such as ``ForceRestart``.
 
         :param node: name of the node
         :param power_cycle: True for a power cycle, False for a restart
@@ -75,19 +76,19 @@ class PowerControl(typing.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class RollLimits:
-    """The settings of a roll that are times, in seconds.
+    """The time limits of a roll, in seconds.
 
     :ivar look: time between two reads of a node
     :ivar drain: limit until all pods are gone
     :ivar back: limit from the reset until the node is Ready
     :ivar settle: limit until a BMC reports the result of the reset, which some report late
-    :ivar grace: if an earlier run has ordered a reset and the node does not reboot within this time, the reset is
-        ordered again. A Node object stays Ready for 40 s after its kubelet has stopped
-    :ivar whole: limit until the next node may begin, which includes the time until etcd has all of its members again.
-        On OpenShift that takes 120 s and more
-    :ivar operator: limit until an operator is done with a node that the roll has reset, for example because the SR-IOV
-        operator asks for a reboot of its own after the reset
-    :ivar api: limit for which the API server may be unreachable in each step
+    :ivar grace: if an earlier run has ordered a reset and the node has not rebooted after this time, the reset is
+        ordered again. A Node stays Ready for 40 s after its kubelet has stopped
+    :ivar whole: limit until the next node may begin. It includes the time until etcd has all of its members again,
+        which takes 120 s and more on OpenShift
+    :ivar operator: limit until another operator is done with a node that the roll has reset, for example the SR-IOV
+        operator, which may reboot the node once more
+    :ivar api: limit for which the API server may be unreachable in each step of the roll
     """
 
     look: float = 5.0
@@ -105,8 +106,8 @@ USUAL = RollLimits()
 
 
 class RollInterrupt:
-    """A flag that all threads of a roll share. After an interruption, the roll neither changes nor undoes anything, and
-    the next run continues it.
+    """A flag that all threads of a roll share. After an interruption, the roll changes nothing more and does not undo
+    its changes. The next run continues it.
 
     :ivar over: whether the roll was interrupted
     """
@@ -115,7 +116,7 @@ class RollInterrupt:
         self._sleep, self.over = sleep, False
 
     def pause(self, seconds: float) -> None:
-        """Wait for a number of seconds, and raise an exception if the roll was interrupted.
+        """Sleep for a number of seconds, then raise an exception if the roll was interrupted.
 
         :raises KeyboardInterrupt: the roll was interrupted
         """
@@ -123,7 +124,7 @@ class RollInterrupt:
         self.check()
 
     def check(self) -> None:
-        """Raise an exception if the roll was interrupted. Called after each pause and before each change.
+        """Raise an exception if the roll was interrupted. Call this after each pause and before each change.
 
         :raises KeyboardInterrupt: the roll was interrupted
         """
@@ -133,7 +134,8 @@ class RollInterrupt:
 
 @contextlib.contextmanager
 def _as_not_drained() -> typing.Iterator[None]:
-    """Convert, as a context, each error of a drain to NotDrained, which excludes only the drained node from the roll.
+    """Return a context manager that converts each error of a drain to NotDrained, so that only the drained node is left
+    out of the roll.
 
     :raises LeaseLost: another run changes the cluster
     :raises NotDrained: pods do not leave the node, or cannot be read
@@ -149,10 +151,10 @@ def _as_not_drained() -> typing.Iterator[None]:
 class NodeTurns:
     """A client that carries out the steps of a roll, each on one node.
 
-    :ivar intent: settings of the cluster
+    :ivar intent: settings of the intent that all fabrics share
     :ivar inventory: names of the nodes of the run
     :ivar planned: the plan that is carried out
-    :ivar finished: names of the nodes whose turn of this roll is over
+    :ivar finished: names of the nodes whose step of this roll is over
     """
 
     def __init__(
@@ -174,13 +176,19 @@ class NodeTurns:
         self.begin(ClusterIntent(), ())
 
     def begin(self, intent: ClusterIntent, inventory: typing.Sequence[str]) -> None:
-        """Set the intent and the inventory before a plan is made."""
+        """Set the intent and the inventory. Call this before a plan is made.
+
+        :param intent: settings of the intent that all fabrics share
+        :param inventory: names of the nodes of the run
+        """
         self.intent, self.inventory = intent, tuple(inventory)
         self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
 
     def outcome(self, step: NodeStep) -> NodeOutcome:
-        """Carry out the step of a node, and return its outcome. An error becomes an outcome too.
+        """Carry out the step of a node, and return its outcome. An error becomes the state of the outcome, such as
+        ``failed``.
 
+        :param step: step of the node
         :raises LeaseLost: another run changes the cluster
         """
         begin, did = self._clock(), typing.cast(list[str], [])
@@ -207,8 +215,9 @@ class NodeTurns:
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
     def _work(self, step: NodeStep, did: list[str]) -> bool:
-        """Carry out the step of a node. Return whether it is proven that its settings are the desired ones.
+        """Carry out the step of a node. Return False if it is not proven yet that its settings are the desired ones.
 
+        :param step: step of the node
         :param did: list to which the actions are appended as text
         :raises RdmaError: the node could not be rolled, or its settings are not the desired ones
         """
@@ -230,12 +239,14 @@ class NodeTurns:
         return True
 
     def end(self, step: NodeStep, noted: Mark, did: list[str]) -> bool:
-        """Finish a node that is Ready after its reset: verify its settings, uncordon it and remove its mark. Return
-        whether it is proven that its settings are the desired ones. If not, keep the mark for the next run.
+        """Finish a node that is Ready after its reset: verify its settings, uncordon the node and remove its mark.
+        Return False if it is not proven yet that its settings are the desired ones. The mark is then kept for the next
+        run.
 
+        :param step: step of the node
         :param noted: mark of the node
         :param did: list to which the actions are appended as text
-        :raises RdmaError: the settings are not the desired ones, or cannot be read
+        :raises RdmaError: the settings are not the desired ones, or cannot be read; the node is uncordoned nevertheless
         """
         left = self._await_settled_settings(step.node)
         if left.error:
@@ -249,10 +260,11 @@ class NodeTurns:
         self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
     ) -> tuple[Mark, bool]:
         """Mark the node, set the values that differ, cordon and drain the node, and reset it. After an error before the
-        reset, remove the mark and the cordon. Values that are set in its BIOS stay, and wait for the next reset.
+        reset, the mark and the cordon are removed. Values that were set in its BIOS stay, and wait for the next reset.
 
-        :param step: step of the roll
-        :param noted: mark of an earlier run; None if there is none
+        :param step: step of the node
+        :param node: the node as it was read
+        :param noted: mark of an earlier run; None if the node has no mark
         :param did: list to which the actions are appended as text
         :returns: the mark of the node, and whether it is certain that the reset was accepted
         :raises RdmaError: the node was not reset
@@ -311,9 +323,10 @@ class NodeTurns:
         raise NotDrained(CORDONED, UNCORDON.format(node=name))
 
     def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
-        """Remove the mark of a node that was not reset, and uncordon the node if this roll cordoned it.
+        """Remove the mark of a node that was not reset. If this roll cordoned the node, also uncordon it.
 
-        :param mine: mark of the node
+        :param name: name of the node
+        :param mine: mark of the node, used if this run has not marked the node itself
         :param did: list to which the actions are appended as text
         """
         mine = self._noted.get(name, mine)
@@ -321,22 +334,25 @@ class NodeTurns:
         did += ["uncordoned"] if mine.cordoned else []
 
     def _reset_noted(self, name: str, mine: Mark) -> Mark:
-        """Record the reset in the mark of the node before the reset is ordered. If the run is killed between the two,
-        the next run finds the same boot id and concludes that no reset took place.
+        """Record the reset in the mark of a node, and return the changed mark. Call this before the reset is ordered:
+        if the run is killed between the two, the next run finds the same boot id and concludes that no reset took
+        place.
 
         :param name: name of the node
         :param mine: mark of the node
-        :returns: the changed mark
         """
         mine = dataclasses.replace(mine, reset=True)
         self.mark(name, mine)
         return mine
 
     def _reset_drained_node(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
-        """Order the reset if no pod is left on the node. Otherwise drain the node again, a limited number of times.
-        Return the mark, and whether it is certain that the reset was accepted. A node that the machine config
-        operator is about to reboot is never reset.
+        """Order the reset if no pod is left on the node. Otherwise drain the node again, at most ``_DRAINS`` times.
+        Return the mark, and whether it is certain that the reset was accepted.
 
+        A node that has already rebooted is not reset again, and a node that the machine config operator is about to
+        reboot is never reset.
+
+        :param step: step of the node
         :param mine: mark of the node
         :param did: list to which the actions are appended as text
         :raises BmcError: the BMC refused the reset
@@ -369,10 +385,11 @@ class NodeTurns:
         raise NotDrained(f"the node was not reset: it still accepts pods after {_DRAINS} drains", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
-        """Verify that a reset that an earlier run has recorded in the mark of a node, but that did not happen, may be
-        ordered now.
+        """Verify that a reset may be ordered now which an earlier run has recorded in the mark of a node but which did
+        not happen.
 
-        :raises NodeFailed: it must not be ordered
+        :param step: step of the node
+        :raises NodeFailed: the reset must not be ordered
         """
         why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory, self.finished)
         if why:
@@ -384,10 +401,13 @@ class NodeTurns:
 
     def _verify_reset_allowed(self, step: NodeStep) -> None:
         """Verify, after the drain, that the cluster still tolerates the reset of the node. Since the drain began,
-        another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll, or an
-        upgrade of OpenShift may have begun, or another operator may have begun to take nodes down. If it takes nodes
-        that this roll has reset, wait until it is done with them, at most for the limit ``operator`` of the roll.
+        another node of the control plane may have gone down, a MachineConfigPool may have begun to roll, an upgrade of
+        OpenShift may have begun, or another operator may have begun to take nodes down.
 
+        If an operator works on nodes that this roll has reset, wait until it is done with them, at most for the limit
+        ``operator`` of the roll.
+
+        :param step: step of the node
         :raises NodeFailed: the node must not be reset
         """
         end, told = self._clock() + self._limits.operator, ""
@@ -403,8 +423,10 @@ class NodeTurns:
             self._pause()
 
     def _explain_not_allowed(self, step: NodeStep) -> tuple[str, bool]:
-        """Return two values: why a drained node must not be reset, and whether this is over when operators are done
-        with nodes that this roll has reset. The reason is empty if the node may be reset.
+        """Return two values: the reason why a drained node must not be reset (empty if it may be reset), and whether
+        this reason passes as soon as operators are done with nodes that this roll has reset.
+
+        :param step: step of the node
         """
         cluster = self._reader.read(pods=False, members=True)
         for node in (node for node in cluster.nodes if node.name == step.node):
@@ -423,11 +445,11 @@ class NodeTurns:
         return "", False
 
     def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
-        """Order the reset from the BMC. Return False if it is unknown whether the BMC accepted it.
+        """Order the reset at the BMC of the node. Return True if the BMC accepted it, and False if this is unknown.
 
         :param step: step of the node
         :param did: list to which the action is appended as text
-        :raises BmcError: the BMC refused it
+        :raises BmcError: the BMC refused the reset
         """
         self._going.check()
         try:
@@ -446,9 +468,11 @@ class NodeTurns:
 
     def _wait_for_reboot(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
         """Wait until the node is Ready with another boot id, and return its mark. If an earlier run recorded the reset
-        but did not order it, order it now.
+        but the node still runs, order the reset now, unless no setting differs any more.
 
+        :param step: step of the node
         :param noted: mark of the node
+        :param did: list to which the actions are appended as text
         :param sure: whether the BMC is known to have accepted the reset
         :raises RdmaError: the node is not Ready after the limit, or the reset was not accepted
         """
@@ -504,13 +528,19 @@ class NodeTurns:
             self._pause()
 
     def _has_differences(self, name: str) -> bool:
-        """Return whether settings of a node differ from the desired ones, or may differ because they cannot be read."""
+        """Return whether settings of a node differ from the desired ones. Settings that cannot be read count as
+        different.
+
+        :param name: name of the node
+        """
         seen = self._sources.look([name]).get(name, NodeDifferences())
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
     def _await_settled_settings(self, name: str) -> NodeDifferences:
-        """Return the remaining differences of a node after its reset. As long as there are any, read again until the
-        limit ``settle``, since some BMCs report the result late.
+        """Return the differences of a node that remain after its reset, from sources that read the node. As long as
+        there are any, read again until the limit ``settle``, because some BMCs report the result of a reset late.
+
+        :param name: name of the node
         """
         end = self._clock() + self._limits.settle
         while True:
@@ -531,15 +561,17 @@ class NodeTurns:
     def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
-        """Uncordon a node after its reset, if this roll cordoned it. Then remove its mark. The annotation of
-        the mark is kept if the reset had no effect, or if its effect is not known. Its label is removed in each case:
-        the node is Ready, so its health checks may go on.
+        """Remove the mark of a node after its reset. If this roll cordoned the node, also uncordon it.
 
+        The annotation of the mark is kept for the next run if the reset had no effect, or if its effect is not known.
+        The label of the mark is always removed: the node is Ready, so its health checks may be resumed.
+
+        :param step: step of the node
         :param noted: mark of the node
         :param left: differences that the reset did not correct
         :param did: list to which the actions are appended as text
         :param keep: whether the effect of the reset is not known
-        :raises RdmaError: the reset had no effect
+        :raises RdmaError: the reset did not correct all differences
         """
         stays = dataclasses.replace(noted, cordoned=False, kept=False) if left or keep else None
         self.mark(step.node, stays, False if noted.cordoned else None, noted.kept, over=True)
@@ -548,12 +580,21 @@ class NodeTurns:
             raise not_taken(step.node, left, "at the reset")
 
     def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
-        """Return the current state of a node, and the mark that a roll has set on it; None without a mark."""
+        """Return the current state of a node, and the mark that a roll has set on it (None without a mark).
+
+        :param name: name of the node
+        :raises ParseError: the mark is invalid
+        :raises ApiError: the node cannot be read
+        """
         resource = self._cluster.get("Node", "", name)
         return core.parse_node(resource), parse_mark(resource)
 
     def boot_id(self, name: str) -> str:
-        """Return the boot id of a node. It is read without the mark, which may be invalid."""
+        """Return the boot id of a node. Unlike ``node``, this does not fail if the mark of the node is invalid.
+
+        :param name: name of the node
+        :raises ApiError: the node cannot be read
+        """
         return core.parse_node(self._cluster.get("Node", "", name)).boot_id
 
     def _pause(self) -> None:
@@ -573,7 +614,7 @@ class NodeTurns:
         :param noted: mark to set; None to remove the mark
         :param unschedulable: True to cordon, False to uncordon; None for no change
         :param release: whether the cluster-autoscaler may delete the node again
-        :param over: whether the roll has released the node, and the mark is for the next run only
+        :param over: whether the roll has released the node, so that the mark is only a record for the next run
         """
         self._going.check()
         if noted is not None:
@@ -582,10 +623,11 @@ class NodeTurns:
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
-    """Return the error that lists the settings of a node that did not take effect.
+    """Return the error that lists the settings of a node that did not take effect, with the remedy.
 
+    :param name: name of the node
     :param left: settings that did not take effect
-    :param when: event after which they should be in effect, in words
+    :param when: event after which they should be in effect, such as ``at the reset``
     """
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)

@@ -14,7 +14,7 @@ from ..._model.kubernetes.node_roll import NodeDifferences
 class ObservedSource:
     """A source of node settings that always returns the same observations from before the roll.
 
-    :param seen: differences by node
+    :param seen: observed differences, by node
     :param of_pools: whether the source also applies to nodes of MachineConfigPools
     """
 
@@ -27,9 +27,16 @@ class ObservedSource:
         return bool(self._seen)
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
-        """Return the differences as they were observed before the roll, by node."""
+        """Return the differences as they were observed before the roll, by node. Nodes without an observation are left
+        out.
+
+        :param nodes: names of the nodes
+        """
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:
-        """Return an empty text. The values were set on the node itself before the roll."""
+        """Return an empty text and change nothing, because the values were set on the node itself before the roll.
+
+        :param node: name of the node
+        """
         return ""

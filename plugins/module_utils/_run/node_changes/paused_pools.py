@@ -34,9 +34,9 @@ _NAMED = 5
 class PausedPools:
     """The MachineConfigPools that interrupted runs left paused.
 
-    :ivar own: names of those of the intent, each with the nodes that reboot if it is unpaused; empty if it has no other
-        configuration than its nodes
-    :ivar others: names of all other ones, each with the reason
+    :ivar own: names of the nodes that reboot if a pool of the intent is unpaused, by name of the pool; empty if its
+        nodes already have its configuration
+    :ivar others: reason why a pool does not belong to the intent, by name of the pool
     """
 
     own: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -44,8 +44,8 @@ class PausedPools:
 
 
 class PoolView:
-    """The MachineConfigPools and Nodes of a cluster at one time. Each kind is listed once, when it is first needed, so
-    that a user without the right to list it is refused only if it is needed.
+    """The MachineConfigPools and Nodes of a cluster at one time. Each kind is listed once, at its first use. So a user
+    without the right to list a kind is refused only if the kind is needed.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -53,14 +53,18 @@ class PoolView:
 
     @functools.cached_property
     def served(self) -> bool:
-        """Return whether the API server has the kind MachineConfigPool. Without the right to list a kind, the API
-        server answers the same whether it has the kind or not, so a failed list does not tell.
+        """Return whether the API server serves the kind MachineConfigPool.
+
+        A list of the kind would not show this: without the right to list it, the answer of the API server is the same
+        whether it serves the kind or not.
+
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         return self._cluster.serves(group_of("MachineConfigPool"))
 
     @functools.cached_property
     def items(self) -> tuple[Resource, ...]:
-        """The MachineConfigPools as they are in the cluster.
+        """Return the MachineConfigPools as the API server sends them.
 
         :raises ApiError: the API server refuses, or cannot be reached
         """
@@ -68,30 +72,31 @@ class PoolView:
 
     @functools.cached_property
     def pools(self) -> tuple[MachinePool, ...]:
-        """The MachineConfigPools, parsed, in the order of ``items``.
+        """Return the MachineConfigPools, parsed, in the order of ``items``.
 
         :raises ApiError: the API server refuses, or cannot be reached
-        :raises ResourceError: a pool has an unexpected form
+        :raises ResourceError: a pool is malformed
         """
         return tuple(map(machine_pool, self.items))
 
     @functools.cached_property
     def nodes(self) -> tuple[ClusterNode, ...]:
-        """The Nodes, parsed.
+        """Return the Nodes, parsed.
 
         :raises ApiError: the API server refuses, or cannot be reached
-        :raises ResourceError: a Node has an unexpected form
+        :raises ResourceError: a Node is malformed
         """
         return tuple(map(parse_node, self._cluster.list("Node").items))
 
 
 def find_paused_pools(view: PoolView, scope: Scope) -> PausedPools:
     """Return the MachineConfigPools that interrupted runs left paused. The annotation of a pool names the intent of the
-    run. If it names none, or the default, the pool belongs to each intent that selects a node of it.
+    run. If it names no intent, or the default one, the pool belongs to each intent that selects a node of the pool.
 
+    :param view: reader of the MachineConfigPools
     :param scope: objects of the intent
     :raises ApiError: the API server refuses, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     found = PausedPools()
     for item, pool in ((item, pool) for item, pool in zip(view.items, view.pools) if pool.paused_by_us):
@@ -106,24 +111,29 @@ def find_paused_pools(view: PoolView, scope: Scope) -> PausedPools:
 
 
 def find_rebooting_nodes(view: PoolView, objects: typing.Sequence[Resource]) -> tuple[str, ...]:
-    """Return the names of the nodes whose MachineConfigPools take at least one of the objects.
+    """Return the names of the nodes whose MachineConfigPool uses at least one of the objects, so that a change of the
+    objects reboots them.
 
+    :param view: reader of the MachineConfigPools
     :param objects: MachineConfigs and KubeletConfigs as they are in the cluster
     :raises ApiError: the API server refuses, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     return tuple(node.name for node in _list_rebooting(view, objects))
 
 
 def explain_unrecorded(view: PoolView, live: Resource, scope: Scope) -> str:
     """Return why another intent may need a MachineConfig or KubeletConfig although no intent has recorded that it needs
-    it, which earlier releases did not do. Return an empty text if an intent has recorded it, or if the intent selects
-    all nodes whose MachineConfigPools take the object.
+    the object. Return an empty text if an intent has recorded it, or if this intent selects all nodes whose
+    MachineConfigPools use the object.
 
+    Such objects come from earlier releases, which did not record the intents.
+
+    :param view: reader of the MachineConfigPools
     :param live: the object as it is in the cluster
     :param scope: objects of the intent
     :raises ApiError: the API server refuses, or cannot be reached
-    :raises ResourceError: an object has an unexpected form
+    :raises ResourceError: an object is malformed
     """
     if find_users(labels_of(live)) and (not scope.doubt or scope.is_proven(live)):
         return ""
@@ -136,16 +146,21 @@ def explain_unrecorded(view: PoolView, live: Resource, scope: Scope) -> str:
 
 
 def explain_by(cluster: Cluster, scope: typing.Optional[Scope]) -> typing.Callable[[Resource], str]:
-    """Return the function that explains why another intent may need an existing MachineConfig or KubeletConfig.
+    """Return a function that gets an existing MachineConfig or KubeletConfig and returns why another intent may need
+    it, as ``explain_unrecorded`` does; an empty text if no intent may.
 
-    :param scope: objects of the intent; None: no other intent is known
+    :param scope: objects of the intent; None: the function always returns an empty text
     """
     view = PoolView(cluster)
     return lambda live: explain_unrecorded(view, live, scope) if scope is not None else ""
 
 
 def _list_rebooting(view: PoolView, objects: typing.Sequence[Resource]) -> tuple[ClusterNode, ...]:
-    """Return the nodes whose MachineConfigPools take at least one of the objects."""
+    """Return the nodes whose MachineConfigPool uses at least one of the objects.
+
+    :param view: reader of the MachineConfigPools
+    :param objects: MachineConfigs and KubeletConfigs as they are in the cluster
+    """
     if not objects:
         return ()
     configs = [host_config(item, item) for item in objects]
@@ -155,10 +170,12 @@ def _list_rebooting(view: PoolView, objects: typing.Sequence[Resource]) -> tuple
 
 
 def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
-    """Return why a pool or a health check that a run paused does not belong to the intent; empty if it does.
+    """Return why a MachineConfigPool or a health check that a run paused does not belong to the intent. Return an empty
+    text if it does.
 
-    :param intent: name of the intent that the pause has; empty or ``true`` if it is of an earlier release
-    :param members: nodes of the pool, or those that the health check watches
+    :param intent: name of the intent that the pause is marked with; empty or ``true`` if an earlier release paused it
+    :param members: nodes of the pool, or nodes that the health check watches
+    :param scope: objects of the intent
     """
     intent = intent or _UNNAMED
     unproven = (_UNNAMED, DEFAULT_INTENT)

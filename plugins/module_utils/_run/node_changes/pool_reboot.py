@@ -42,14 +42,15 @@ _WAIT = (
 
 
 class Work(typing.NamedTuple):
-    """The functions by which a reboot of a MachineConfigPool acts on a node.
+    """The functions by which the client of a pool reboot reads and changes a single node.
 
-    :ivar node: reads a node and its mark
-    :ivar mark: sets or removes the mark of a node
-    :ivar set: sets the values that differ
-    :ivar hidden: returns the differences that a MachineConfig corrects, as only an observation of the node shows
-    :ivar end: finishes a node that is Ready after its reboot, and returns whether it is proven that its settings are
-        the desired ones
+    :ivar node: function that gets the name of a node, and returns the node and its mark (None without a mark)
+    :ivar mark: function with the arguments of ``NodeTurns.mark``, which sets or removes the mark of a node
+    :ivar set: function that gets the name of a node, sets the values that differ, and returns the changes as text
+    :ivar hidden: function that gets the name of a node, and returns the differences that a MachineConfig corrects and
+        that only an observation of the node shows
+    :ivar end: function that gets the step of a node, its mark and a list for the actions. It finishes a node that is
+        Ready after its reboot, and returns False if it is not proven yet that its settings are the desired ones
     """
 
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
@@ -60,7 +61,7 @@ class Work(typing.NamedTuple):
 
 
 def describe_reboot(pool: str) -> str:
-    """Return the text that describes the reboot of a node by its MachineConfigPool.
+    """Return a text about the reboot of a node by its MachineConfigPool, for the list of actions on the node.
 
     :param pool: name of the pool
     """
@@ -68,16 +69,23 @@ def describe_reboot(pool: str) -> str:
 
 
 class _Stopped(RdmaError):
-    """The error that the run was asked to stop. The machine config operator continues its rolls by itself."""
+    """Raised if the user asked the run to stop while it waits for pools. The machine config operator continues its
+    rolls by itself.
+    """
 
 
 class PoolReboot:
-    """A client that rolls the MachineConfigPools of a cluster once, and sets the values on their nodes that need a
-    reboot.
+    """A client that rolls MachineConfigPools once, and sets other values on their nodes before, such as in the BIOS,
+    which take effect with the same reboot.
 
-    :param hosts: desired MachineConfigs and KubeletConfigs
-    :param inventory: names of the nodes that must take part
-    :param stop: returns whether to stop waiting
+    :param work: functions that read and change a single node
+    :param cluster: client of the API server
+    :param hosts: desired MachineConfigs and KubeletConfigs, as they are rendered
+    :param inventory: names of the nodes of the run
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
+    :param stop: function that returns whether to stop waiting
     :param intent: settings of the intent of the run; None: the default
     """
 
@@ -112,11 +120,12 @@ class PoolReboot:
     def outcomes(
         self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
     ) -> typing.Iterator[NodeOutcome]:
-        """Roll the MachineConfigPools once, and yield the outcome of each of their nodes.
+        """Roll the MachineConfigPools once, and yield the outcome of each node of the steps. If a node fails before the
+        roll, no pool rolls, and the other nodes are left as they are.
 
-        :param steps: steps of the nodes of these pools
+        :param steps: steps of the nodes of these pools, at least one
         :param rolls: planned rolls of the pools
-        :param seconds: limit for one wave of a pool
+        :param seconds: time limit in seconds for one wave of a pool
         :raises LeaseLost: another run changes the cluster
         """
         begin = self._clock()
@@ -170,9 +179,11 @@ class PoolReboot:
     def _run_on_each_node(
         self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]
     ) -> dict[str, RdmaError]:
-        """Run a function for the step of each node in parallel, and return the errors by node.
+        """Call a function with the step of each node, several nodes at the same time. Return the errors that it raised,
+        by node.
 
-        :param work: function that is called with the step of a node
+        :param work: function that gets the step of a node
+        :param steps: steps of the nodes
         :raises LeaseLost: another run changes the cluster
         """
         found: dict[str, RdmaError] = {}
@@ -203,8 +214,10 @@ class PoolReboot:
     # Before the pools are touched
 
     def _find_dry_run_refusal(self) -> typing.Optional[RdmaError]:
-        """Apply the objects in a dry run. Return the error if the API server would refuse one of them; None
+        """Apply the objects in a dry run. Return the error if the API server would refuse an object. Return None
         otherwise.
+
+        :raises LeaseLost: another run changes the cluster
         """
         try:
             outcomes = self._pools.prepare(self._hosts, True, self._scope).outcomes
@@ -229,6 +242,9 @@ class PoolReboot:
     def _begin_node(self, step: NodeStep) -> None:
         """Record in the mark of a node the differences that the reboot has to correct, and set the values that differ.
         Then record in the mark that the node is about to be rebooted.
+
+        :param step: step of the node
+        :raises RdmaError: the node cannot be marked, or a value cannot be set
         """
         node, noted = self._work.node(step.node)
         identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))
@@ -247,16 +263,22 @@ class PoolReboot:
         self._work.hidden(step.node)
 
     def _remove_mark(self, step: NodeStep) -> None:
-        """Remove the mark of a node. The node was not rebooted, and values that are set in its BIOS wait for its next
-        reboot.
+        """Remove the mark of a node that was not rebooted. Values that were set in its BIOS wait for its next reboot.
+
+        :param step: step of the node
         """
         self._work.mark(step.node, None)
 
     # The roll
 
     def _apply_and_pause_pools(self) -> typing.Optional[typing.Sequence[str]]:
-        """Apply the objects, and return the names of the paused pools; None if nothing was applied. Pools whose
-        configuration is not rendered in time are unpaused too.
+        """Apply the objects, and return the names of the pools that were paused for them and must be unpaused. Return
+        None if an object was refused and no pool was paused.
+
+        After an error, return an empty tuple. The error is kept as the reason for the nodes, and pools that are marked
+        as paused by the collection are unpaused later.
+
+        :raises LeaseLost: another run changes the cluster
         """
         try:
             prepared = self._pools.prepare(self._hosts, False, self._scope)
@@ -291,10 +313,12 @@ class PoolReboot:
             self._why = self._why or error.text
 
     def _finish_node(self, step: NodeStep) -> None:
-        """Finish a node after the roll of its pool: verify that it was rebooted and that its settings are the desired
-        ones.
+        """Finish a node after the roll of its pool: verify that it was rebooted to the new configuration and that its
+        settings are the desired ones.
 
+        :param step: step of the node
         :raises RdmaError: the node was not rebooted to its new configuration, or its settings are not the desired ones
+        :raises _Stopped: the node is not finished, because the user asked the run to stop
         """
         node, _now = self._work.node(step.node)
         noted, did = self._noted[step.node], self._did[step.node]

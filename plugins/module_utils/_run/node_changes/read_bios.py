@@ -45,10 +45,10 @@ U = typing.TypeVar("U")
 
 
 class Found(typing.NamedTuple):
-    """The registry of a BIOS, which defines its attributes and their allowed values, or the reason why there is none.
+    """The registry that defines the attributes of a BIOS and their allowed values, or the reason why there is none.
 
     :ivar registry: the registry; None if it could not be read
-    :ivar error: reason why it could not be read; empty otherwise
+    :ivar error: reason why it could not be read; empty if it was
     """
 
     registry: typing.Optional[Registry]
@@ -59,11 +59,11 @@ class Found(typing.NamedTuple):
 class BiosQuery:
     """The settings to read from each BMC, and how to read them.
 
-    :ivar keys: settings to read
-    :ivar seconds: time limit of one BMC
+    :ivar keys: keys of the intent whose settings are read
+    :ivar seconds: time limit of all requests to one BMC, in seconds
     :ivar claims: identities that the nodes report, by which the system of a node is found among several systems of one
         BMC
-    :ivar to_write: whether the BIOS may be written afterwards. Then the system must be certain without the identity
+    :ivar to_write: whether the BIOS may be written afterwards. The system must then be certain without the identity
         that the node reports
     """
 
@@ -76,13 +76,15 @@ class BiosQuery:
 def read(
     bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
 ) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
-    """Yield each BMC with its BIOS, or with the error that prevented its reading, in the order of completion.
+    """Yield each BMC with the BIOS of its node, or with the error that prevented the reading, in the order of
+    completion.
 
     If the caller ends the iteration early, no further BMC is contacted, and running requests end within their time
     limit.
 
-    :param trust: settings by which the certificates of BMCs are verified
-    :param asked: settings to read
+    :param bmcs: BMCs to read
+    :param trust: TLS settings by which the certificates of BMCs are verified
+    :param asked: settings to read, and how to read them
     :param parallel: maximum number of BMCs that are read at the same time
     """
     registries = Registries()
@@ -94,8 +96,8 @@ def read(
 def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
     """Return the BIOS of a node as its BMC reports it: the settings with their current, pending and allowed values.
 
-    :param trust: settings by which the certificate of the BMC is verified
-    :param asked: settings to read
+    :param trust: TLS settings by which the certificate of the BMC is verified
+    :param asked: settings to read, and how to read them
     :param registries: cache of parsed registries
     :raises BmcError: the BMC does not answer, or its answer cannot be parsed
     """
@@ -104,9 +106,12 @@ def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -
 
 
 class BiosReader:
-    """A reader of the BIOS of one BMC, for repeated reads. The system and the registry do not depend on the settings
-    and are read once.
+    """A reader of the BIOS of one BMC. Its ``read`` may be called repeatedly: the system and the registry, which do not
+    change with the settings, are read once.
 
+    :param session: connection to the BMC
+    :param asked: settings to read, and how to read them
+    :param registries: cache of parsed registries
     :ivar system: the system of the node, as the BMC describes it
     :raises BmcError: the BMC has no system that is certain to be that of the node
     """
@@ -117,7 +122,8 @@ class BiosReader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """Return the current BIOS settings, with their pending and allowed values.
+        """Return the current BIOS settings, with their pending and allowed values. A part that cannot be read, such as
+        the job queue, is reported in ``errors`` of the result.
 
         :raises BmcError: the BMC does not answer, or its answer cannot be parsed
         """
@@ -153,15 +159,18 @@ class BiosReader:
 
 
 def find_system(session: Session, claims: Claims, to_write: bool) -> resources.System:
-    """Return the system of the node: the one that the inventory names, else the only one with a BIOS, else the only one
-    whose identity matches the node. The GPU baseboard is a system without a BIOS. An unreadable system is ignored if
-    another one is proven to be that of the node, and nothing is written.
+    """Return the system of a node among the systems of its BMC: the one that the inventory names, else the only one
+    with a BIOS, else the only one whose identity matches the node. The GPU baseboard is a system without a BIOS. A
+    system that cannot be read is ignored if another one is proven to be that of the node and nothing is written.
 
+    If the system may be written, the identity does not select among several systems, because a node with a false
+    identity could select another one. Each system of the BMC then counts as a candidate: also one that could not be
+    read, that is counted but not listed, or that shows no BIOS, because a BMC may hide the BIOS of a system that is off
+    or starting.
+
+    :param session: connection to the BMC
     :param claims: identities that the nodes report
-    :param to_write: whether the system may be written or reset afterwards. Then only the inventory selects among
-        several systems, because a lying node could choose another one. A system that was not read counts as one of
-        them, and so does one that the BMC counts and does not list, and a system without a BIOS: a BMC may hide the
-        BIOS of a system that is off or starts
+    :param to_write: whether the system may be written or reset afterwards
     :raises BmcError: no system matches, or several do
     """
     bmc = session.bmc
@@ -232,9 +241,10 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
 
 
 def read_others_pending(session: Session, system: resources.System) -> tuple[str, ...]:
-    """Return the names of all BIOS attributes that have a pending value, if the intent has no BIOS settings. The
-    registry is not needed for this.
+    """Return the names of all BIOS attributes that have a pending value, sorted. Use this if the intent has no BIOS
+    settings: another client has then set each pending value. No registry is read.
 
+    :param session: connection to the BMC
     :param system: system of the node
     :raises BmcError: the BMC does not answer, or its answer cannot be parsed
     """
@@ -245,6 +255,8 @@ def read_others_pending(session: Session, system: resources.System) -> tuple[str
 def _find_registry_or_error(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
     """Return the registry of a BIOS from its own BMC, or the reason why there is none.
 
+    :param session: connection to the BMC
+    :param system: system of the node
     :param name: name of the registry in the Bios resource
     :param registries: cache of parsed registries
     :raises BmcError: the BMC no longer answers
@@ -260,9 +272,11 @@ def _find_registry_or_error(session: Session, system: resources.System, name: st
 def _read_jobs_and_lockdown(
     session: Session, system: resources.System, errors: list[str], failures: list[str]
 ) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
-    """Return the jobs of the BMC that block changes of the BIOS, and whether the BMC is in lockdown mode, which refuses
-    changes. Each is None if the BMC does not support or report it.
+    """Return two values: the jobs of the BMC that block changes of the BIOS, and whether the BMC is in lockdown mode,
+    which refuses changes. Each is None if the BMC does not support it or it cannot be read.
 
+    :param session: connection to the BMC
+    :param system: system of the node
     :param errors: list to which the reasons for unreadable parts are appended
     :param failures: list to which the error of the last failed job is appended
     """
@@ -321,9 +335,10 @@ def _read_part(
 ) -> tuple[typing.Union[T, U], str]:
     """Read one resource of a BMC. If this resource alone cannot be read, return a default value instead.
 
+    :param session: connection to the BMC
     :param what: name of the resource, for the reason
-    :param ask: function that reads the resource
-    :param otherwise: default value
+    :param ask: function without arguments that reads the resource
+    :param otherwise: default value that is returned if the resource cannot be read
     :returns: the data with an empty text, or the default value with the reason
     :raises BmcError: the BMC no longer answers
     """

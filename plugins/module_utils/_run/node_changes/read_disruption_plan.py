@@ -49,8 +49,8 @@ _T = typing.TypeVar("_T")
 
 @dataclasses.dataclass(frozen=True)
 class RenderedObjects:
-    """The objects that the run applies and that may disrupt nodes. Each replaces the object of the same name in the
-    cluster.
+    """The objects that a run applies and that may disrupt nodes. Each object replaces the object of the same name in
+    the cluster.
 
     :ivar policies: SriovNetworkNodePolicies
     :ivar pools: SriovNetworkPoolConfigs
@@ -74,7 +74,7 @@ class RenderedObjects:
 
 
 class _Reader:
-    """A reader of Kubernetes objects that continues if a kind cannot be read, and records the reason.
+    """A reader of Kubernetes objects that goes on if a kind cannot be read, and records the reason.
 
     :ivar unread: reason for each kind that could not be read, by kind
     """
@@ -92,8 +92,8 @@ class _Reader:
             return ()
 
     def read_nodes(self) -> tuple[Resource, ...]:
-        """Return the nodes of the cluster, which only the first call reads. Return an empty tuple if they cannot be
-        read.
+        """Return the nodes of the cluster as the API server sends them. Only the first call reads them. Return an empty
+        tuple if they cannot be read.
         """
         if self._nodes is None:
             self._nodes = self.items("Node")
@@ -102,10 +102,11 @@ class _Reader:
     def read_holders(
         self, nodes: typing.Iterable[str], prefix: str
     ) -> typing.Mapping[str, typing.Sequence[FunctionHolder]]:
-        """Return the running pods of nodes that may use virtual or physical functions, by node. Return an empty mapping
-        if the pods cannot be read.
+        """Return the running pods of some nodes that may use virtual or physical functions, by node. If the pods cannot
+        be read, the reason is recorded, and the result is empty or incomplete.
 
-        :param prefix: prefix of the resources of virtual functions
+        :param nodes: names of the nodes
+        :param prefix: prefix of the names of resources that are virtual functions
         """
         holders = FunctionHolders(self._cluster, frozenset(nodes), prefix)
         self.kept(
@@ -115,9 +116,11 @@ class _Reader:
         return holders.found
 
     def is_whole(self, kind: str, item: Resource) -> bool:
-        """Return whether the API server sent the whole object. Otherwise record the reason.
+        """Return whether an object has more than its metadata. If it was too large to be read, record the reason, and
+        return False.
 
         :param kind: kind of the object
+        :param item: object as the API client returned it
         """
         reason = why_not_read(item)
         if reason:
@@ -125,10 +128,10 @@ class _Reader:
         return not reason
 
     def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-        """Return the objects of a kind that has many objects, reduced to the required fields. Return an empty tuple if
-        they cannot be read.
+        """Return the objects of a kind as ``keep`` returns them. Return an empty tuple if they cannot be read.
 
-        :param keep: reads the objects and keeps the required fields
+        :param kind: kind of the objects, under which the reason is recorded
+        :param keep: function without arguments that reads the objects and keeps only the required fields
         """
         try:
             return keep()
@@ -137,11 +140,12 @@ class _Reader:
             return ()
 
     def _record_unread_kind(self, kind: str, error: ApiError) -> None:
-        """Record the reason why the objects of a kind could not be read.
+        """Record the reason why the objects of a kind could not be read. A kind of another type of cluster that the API
+        server does not serve is no error.
 
         :param kind: kind of the objects
         :param error: error of the API server
-        :raises ApiError: the API server cannot be reached
+        :raises ApiError: the error is that the API server cannot be reached
         """
         if error.status == 0:
             raise error
@@ -149,8 +153,12 @@ class _Reader:
             self.unread[kind] = "the API server does not serve the kind" if error.absent else error.text
 
     def host_config(self, wanted: Resource) -> HostConfig:
-        """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, treat the
-        object as absent and record the reason, because of which no node may be taken down.
+        """Return the comparison of a desired MachineConfig or KubeletConfig with the object in the cluster. If that
+        object cannot be read, it is treated as absent, and the reason is recorded. The recorded reason keeps all nodes
+        from being taken down.
+
+        :param wanted: the rendered object
+        :raises ApiError: the API server cannot be reached
         """
         try:
             return machines.read_host_config(self._cluster, wanted)
@@ -170,17 +178,19 @@ def read_plan(
     in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None,
     driven: DriverUses = None,
 ) -> DisruptionPlan:
-    """Read the state of the cluster, and return which nodes the objects would drain or reboot.
+    """Read the state of the cluster, and return the plan of the disruption: which nodes the objects would drain or
+    reboot. Nothing is changed. Kinds that cannot be read are recorded in the plan.
 
     :param namespace: namespace of the SR-IOV network operator
     :param rendered: objects to apply
     :param inventory: names of the nodes of the run
     :param intent: settings of the intent that all fabrics share
-    :param in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address; None
-        if it is unknown
-    :param driven: use of the NICs whose driver NVIDIA's network operator replaces
+    :param in_use: use of physical functions by the nodes themselves as text, by node, and for each node by interface or
+        PCI address; None if it is not known
+    :param driven: use of the NICs whose driver NVIDIA's network operator replaces, by node and network interface; None
+        if it is not known
     :raises ApiError: the API server cannot be reached
-    :raises ResourceError: an object does not have the form of its kind
+    :raises ResourceError: an object is malformed
     """
     reader = _Reader(cluster)
     if rendered.are_for_nodes:
@@ -260,17 +270,25 @@ def read_plan(
 
 
 def _add_holders(live: Live, reader: _Reader, planned: DisruptionPlan, prefix: str) -> Live:
-    """Return the state of the cluster with the pods that use functions of the nodes that change without a drain.
+    """Return the state of the cluster, completed with the pods that use functions of those nodes that change without a
+    drain.
 
+    :param live: state of the cluster
+    :param reader: reader of the cluster, which records kinds that cannot be read
     :param planned: plan in which no node drains or reboots
-    :param prefix: prefix of the resources of virtual functions
+    :param prefix: prefix of the names of resources that are virtual functions
     """
     holders = reader.read_holders(list_configured(planned.nodes), prefix)
     return dataclasses.replace(live, holders=None if "Pod" in reader.unread else holders)
 
 
 def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Optional[DriverChange]:
-    """Return the change of the driver that NVIDIA's network operator loads. Return None for no change."""
+    """Return how the rendered NicClusterPolicy changes the driver that NVIDIA's network operator loads. Return None if
+    it changes nothing, or if the current policy cannot be read.
+
+    :param reader: reader of the cluster, which records kinds that cannot be read
+    :param rendered: objects to apply
+    """
     for wanted in rendered.nic_policies:
         there = next((item for item in reader.items("NicClusterPolicy") if name_of(item) == name_of(wanted)), None)
         if "NicClusterPolicy" in reader.unread:
@@ -300,8 +318,10 @@ def _limit_by_operations(reader: _Reader, change: DriverChange) -> DriverChange:
 
 
 def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
-    """Return the restart of the GPU driver by nvidia-peermem. Return None if nothing changes, or if the cluster has not
-    exactly one ClusterPolicy: then stage host changes none.
+    """Return the restart of the GPU driver that enabling nvidia-peermem causes. Return None if nothing changes, if the
+    ClusterPolicy cannot be read, or if there is not exactly one, because stage host then changes nothing.
+
+    :param reader: reader of the cluster, which records kinds that cannot be read
     """
     found = reader.items("ClusterPolicy")
     if len(found) != 1 or not reader.is_whole("ClusterPolicy", found[0]):
@@ -310,9 +330,11 @@ def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
 
 
 def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Live:
-    """Read the objects from which the drains are predicted, without pods.
+    """Return the state of the cluster from which the drains are predicted, without pods.
 
+    :param reader: reader of the cluster, which records kinds that cannot be read
     :param namespace: namespace of the SR-IOV network operator
+    :param rendered: objects to apply
     """
     known = tuple(map(kubernetes.parse_node, reader.read_nodes()))
     if not rendered.are_for_nodes:

@@ -51,8 +51,10 @@ class _Reset:
 
 
 class TurnReader:
-    """A reader of the nodes that other operators take down. The namespace of the SR-IOV operator is determined once.
+    """A reader of the nodes that other operators take down now or in their next turn. The namespace of the SR-IOV
+    operator is determined once.
 
+    :param cluster: client of the API server
     :param namespace: namespace of the SR-IOV operator; empty or None to search for it
     """
 
@@ -63,12 +65,12 @@ class TurnReader:
         self._resets: dict[str, _Reset] = {}
 
     def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[OperatorTurns, ...], dict[str, str]]:
-        """Return the nodes that other operators take down, and the reason for each kind that could not be read, by
-        kind.
+        """Return two values: the nodes that other operators take down, with the reasons, for each operator, and the
+        reason for each kind that could not be read, by kind.
 
         :param nodes: nodes of the cluster
         :raises ApiError: the API server cannot be reached
-        :raises ResourceError: a SriovNetworkNodeState does not have the form of its kind
+        :raises ResourceError: a SriovNetworkNodeState is malformed
         """
         unread: dict[str, str] = {}
         states = [sriov_operator.node_state(item) for item in self._list_states(unread)]
@@ -79,9 +81,11 @@ class TurnReader:
         return (*turns, *self._find_restarts(nodes, states, turns, unread)), unread
 
     def begin_reset(self, node: ClusterNode) -> None:
-        """Record the pod of the config daemon of a node before the reset of the node. After the reset, the SR-IOV
-        operator counts as taking the node down until this daemon has started again and has finished its work, because
-        it may ask for a reboot of its own. It does not count on a node without the daemon.
+        """Record the config daemon of the SR-IOV operator on a node. Call this immediately before the node is reset.
+
+        After the reset, ``read`` reports the node as taken by the SR-IOV operator until this daemon has started again
+        and has finished its work, because the operator may then reboot the node once more. A node without the daemon is
+        not reported.
 
         :param node: node that is about to be reset
         :raises ApiError: the API server cannot be reached
@@ -99,9 +103,10 @@ class TurnReader:
         turns: tuple[OperatorTurns, ...],
         unread: dict[str, str],
     ) -> typing.Iterator[OperatorTurns]:
-        """Yield the nodes that were reset and on which the config daemon of the SR-IOV operator has not started again
-        yet, or has not finished its work.
+        """Yield, as turns of the SR-IOV operator, the nodes that were reset and on which its config daemon has not
+        started again yet, or has not finished its work.
 
+        :param nodes: nodes of the cluster
         :param states: SriovNetworkNodeStates of the operator
         :param turns: nodes that the operator takes down already
         :param unread: reasons by kind, to which the reason is added if it is unknown whether the daemon has started
@@ -134,6 +139,7 @@ class TurnReader:
         """Return two values: the pods of the config daemon on a node, each with the ids of its containers, which change
         with each start, and the reason if the pods could not be read. The set is empty if the node has none.
 
+        :param node: name of the node
         :raises ApiError: the API server cannot be reached
         """
         try:
@@ -145,11 +151,11 @@ class TurnReader:
         return frozenset(map(_identify_pod, filter(_is_daemon, self._select_place(pods)))), ""
 
     def _list_states(self, unread: dict[str, str]) -> list[Resource]:
-        """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. A tenant may have created others,
-        with the name of any node. If nothing shows the namespace, all with a status count: only a daemon of the
-        operator writes it.
+        """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. Those in other namespaces are left
+        out, because a tenant may have created them with the name of any node. If the namespace is not known, return
+        those with a status, which only a daemon of the operator writes.
 
-        :param unread: reasons by kind, to which the reason is added if they cannot be read
+        :param unread: reason for each kind that could not be read, by kind. If the list is refused, the reason is added
         :raises ApiError: the API server cannot be reached
         """
         try:
@@ -165,13 +171,13 @@ class TurnReader:
 
     def read_operations(self, places: typing.Container[str], size: int) -> tuple[typing.Optional[int], str, str]:
         """Return three values: how many nodes NVIDIA's maintenance operator takes down at the same time (None for no
-        limit, or if it is unknown), the origin of that number as text, and the reason with the remedy if it is unknown,
-        otherwise an empty text.
+        limit, or if it is unknown), the origin of that number as text, and the reason with the remedy if the number is
+        unknown (empty otherwise).
 
-        A tenant may have created an object of this kind in its namespace. If the namespaces of the NicDevices have
-        one, only that one counts.
+        The number is in a MaintenanceOperatorConfig, which a tenant may also have created in its own namespace. If a
+        namespace with NicDevices contains such an object, only the objects in these namespaces count.
 
-        :param places: namespaces of the NicDevices
+        :param places: names of the namespaces with NicDevices
         :param size: number of nodes of the cluster
         :raises ApiError: the API server cannot be reached
         """
@@ -191,12 +197,15 @@ class TurnReader:
         return at_once, limit, ""
 
     def _select_place(self, items: typing.Iterable[Resource]) -> list[Resource]:
-        """Return the objects in the namespace of the SR-IOV operator; all if nothing shows it."""
+        """Return the objects in the namespace of the SR-IOV operator. Return all objects if the namespace is not known.
+
+        :param items: objects of one kind
+        """
         return [item for item in items if self._place in (None, "", read_namespace(item))]
 
     def _list_pools(self) -> typing.Optional[list[NodePool]]:
         """Return the SriovNetworkPoolConfigs in the namespace of the SR-IOV operator. Return None if they cannot be
-        read: then each node that waits counts.
+        read or one is malformed. The caller then treats each waiting node as one of the next turn.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -210,11 +219,11 @@ class TurnReader:
             return None
 
     def _list_card_turns(self, unread: dict[str, str]) -> tuple[list[tuple[str, str]], set[str]]:
-        """Return the nodes that NVIDIA's NIC configuration operator reboots, or will in its next turn, each with the
-        reason, and the namespaces of the NicDevices. A NicDevice of a tenant has no status, and an invalid one is left
-        out: only a daemon of the operator writes it.
+        """Return two values: the nodes that NVIDIA's NIC configuration operator reboots now or in its next turn, each
+        with the reason, and the namespaces with NicDevices that have a status. A NicDevice without a status is not of
+        the operator, because only its daemon writes the status. A malformed NicDevice is left out.
 
-        :param unread: reasons by kind, to which the reason is added if they cannot be read
+        :param unread: reason for each kind that could not be read, by kind. If the list is refused, the reason is added
         :raises ApiError: the API server cannot be reached
         """
         found: dict[str, str] = {}
@@ -234,9 +243,11 @@ class TurnReader:
 
 
 def _add_reason(unread: dict[str, str], kind: str, error: ApiError) -> None:
-    """Record why the objects of a kind could not be read. A kind that the API server does not serve has none.
+    """Record the reason why the objects of a kind could not be read. If the API server does not serve the kind, there
+    are no objects, and nothing is recorded.
 
-    :raises ApiError: the API server cannot be reached
+    :param unread: reason for each kind that could not be read, by kind
+    :raises ApiError: the error is that the API server cannot be reached
     """
     if error.status == 0:
         raise error
@@ -245,14 +256,16 @@ def _add_reason(unread: dict[str, str], kind: str, error: ApiError) -> None:
 
 
 def _is_daemon(pod: Resource) -> bool:
-    """Return whether a pod is one of the SR-IOV operator's config daemon. A mirror pod is not, because any kubelet can
-    create it.
+    """Return whether a pod has the label of the SR-IOV operator's config daemon and is not a mirror pod, which any
+    kubelet can create.
     """
     return is_made_pod(pod) and labels_of(pod).get(_DAEMON_KEY) == _DAEMON_VALUE
 
 
 def _identify_pod(pod: Resource) -> str:
-    """Return the uid of a pod with the ids of its containers, as text."""
+    """Return the uid of a pod and the ids of its containers as text, separated by spaces. Each is cut to ``_MOST_ID``
+    characters.
+    """
     try:
         statuses = items_of(mapping_at(pod, "status"), "containerStatuses", name_of(pod))
     except ResourceError:

@@ -21,17 +21,18 @@ def read_lost_ulimits(
     pools: typing.Sequence[MachinePool],
     wanted: typing.Iterable[Resource],
 ) -> tuple[HostConfig, ...]:
-    """Return the present configuration of each MachineConfigPool that would lose limits of CRI-O, with these limits as
-    its text. A new or changed MachineConfig of the collection is read only.
+    """Return the present configuration of each MachineConfigPool whose nodes would lose default limits of CRI-O, as a
+    HostConfig with these limits as its text. Only pools that use a new or changed MachineConfig of the collection with
+    such limits are considered.
 
-    The rights of docs/rbac do not permit to read the configuration of a pool, since it contains secrets. Then the
-    result is empty, and the plan names what the file of the collection replaces.
+    The rights of docs/rbac do not permit reading the configuration of a pool, because it contains secrets. A pool whose
+    configuration cannot be read is left out, and the plan names the file that the collection replaces instead.
 
-    :param configs: MachineConfigs and KubeletConfigs to apply
+    :param configs: MachineConfigs and KubeletConfigs to apply, compared with the cluster
     :param pools: MachineConfigPools of the cluster
     :param wanted: the same MachineConfigs and KubeletConfigs, as they are rendered
     :raises ApiError: the API server cannot be reached
-    :raises ResourceError: the configuration of a pool has an unexpected form
+    :raises ResourceError: the configuration of a pool is malformed
     """
     new = [config for config in configs if not config.there and CRIO_FILE in config.what]
     ours = [entry for item in wanted if item["kind"] == "MachineConfig" for entry in parse_ulimits(item, own=True)]
@@ -51,10 +52,11 @@ def read_lost_ulimits(
 
 
 def _find_lost(before: typing.Iterable[str], after: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the entries of ``default_ulimits`` whose limit a later list does not set.
+    """Return those entries of CRI-O's ``default_ulimits``, such as ``nofile=1024:4096``, whose limit a later list does
+    not set.
 
     :param before: entries that take effect now
-    :param after: entries of the later list
+    :param after: entries of the later list, which replaces them
     """
     named = {entry.partition("=")[0].strip().lower() for entry in after}
     return tuple(entry for entry in before if entry.partition("=")[0].strip().lower() not in named)

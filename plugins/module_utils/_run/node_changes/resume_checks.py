@@ -29,12 +29,12 @@ def resume_own_checks(
     checks: HealthChecks, scope: Scope, check_mode: bool
 ) -> tuple[list[HealthCheck], list[RetainedObject]]:
     """Resume the health checks that runs of an intent have paused. A check stays paused if a run of another intent
-    paused it, and while a node that it watches is not Ready, or has the mark of a roll. Return the resumed
-    ones, and those that stay.
+    paused it, or while a node that it watches is not Ready or has the mark of a roll. Return two values: the resumed
+    health checks, and the entries for those that stay paused, each with the remedy.
 
-    :param checks: client of the cluster
+    :param checks: client of the health checks
     :param scope: objects of the intent
-    :param check_mode: whether nothing is changed
+    :param check_mode: whether nothing is changed. The health checks that would be resumed are returned
     :raises ApiError: the API server cannot be reached, or refuses a change
     """
     paused, resources = checks.list_paused()
@@ -57,10 +57,10 @@ def resume_own_checks(
 
 
 def _retain(check: HealthCheck, why: str, remedy: str) -> RetainedObject:
-    """Return a health check that stays paused.
+    """Return the entry for a health check that stays paused.
 
-    :param why: the reason
-    :param remedy: the remedy, with a place for the command that resumes it
+    :param why: reason why it stays paused
+    :param remedy: text with the placeholder ``{command}`` for the command that resumes the health check
     """
     command = (
         f"kubectl edit nodehealthcheck {check.name}, and remove the entry of spec.pauseRequests that begins with"

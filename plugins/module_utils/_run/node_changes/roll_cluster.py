@@ -32,9 +32,11 @@ _T = typing.TypeVar("_T")
 
 
 class RollClusterReader:
-    """A reader of the cluster state that decides the steps of a roll.
+    """A reader of the cluster state on which the steps of a roll depend.
 
-    :param hosts: desired MachineConfigs and KubeletConfigs
+    :param cluster: client of the API server
+    :param checks: client of the health checks
+    :param hosts: desired MachineConfigs and KubeletConfigs, as they are rendered
     """
 
     def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
@@ -44,17 +46,20 @@ class RollClusterReader:
     def begin(self, intent: ClusterIntent) -> None:
         """Prepare the reader for a roll. The namespace of the SR-IOV operator is determined once for each roll.
 
-        :param intent: settings of the cluster
+        :param intent: settings of the intent that all fabrics share
         """
         self._turns = TurnReader(self._cluster, intent.operator_namespace)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
-        """Return the state of the cluster that decides which nodes may be taken down. An upgrade of OpenShift is
-        always read, because it may begin during a roll.
+        """Return the state of the cluster that decides which nodes may be taken down. A kind that cannot be read is
+        recorded in ``unread`` of the result. An upgrade of OpenShift is always read, because it may begin during a
+        roll.
 
         :param pods: whether to read also the pods, the PodDisruptionBudgets, the MachineConfigs, the health checks and
             the members of etcd
         :param members: whether to read also the members of etcd, if ``pods`` is False
+        :raises ApiError: the nodes cannot be listed
+        :raises ResourceError: an object is malformed
         """
         resources = self._cluster.list("Node").items
         marks: dict[str, typing.Optional[Mark]] = {}
@@ -82,10 +87,10 @@ class RollClusterReader:
                 return ()
 
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-            """Return the objects of a kind that tenants create, reduced to the required fields; empty if they cannot be
-            read.
+            """Return the objects of a kind that tenants create, reduced to the required fields. Return an empty tuple
+            if they cannot be read.
 
-            :param keep: function that reads and reduces the objects
+            :param keep: function without arguments that reads and reduces the objects
             """
             try:
                 return keep()
@@ -94,8 +99,11 @@ class RollClusterReader:
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
-            """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, record
-            the reason, because of which no BMC resets a node of a MachineConfigPool.
+            """Return the comparison of a desired MachineConfig or KubeletConfig with the object in the cluster. If that
+            object cannot be read, it is treated as absent, and the reason is recorded. The recorded reason keeps the
+            BMCs from resetting nodes of MachineConfigPools.
+
+            :param wanted: the rendered object
             """
             try:
                 return machines.read_host_config(self._cluster, wanted)
@@ -135,15 +143,21 @@ class RollClusterReader:
         )
 
     def begin_reset(self, node: ClusterNode) -> None:
-        """Record the state of the operators on a node before its reset, so that ``read`` shows whether they are done
-        with the node after it.
+        """Record the state of the operators on a node. Call this immediately before the node is reset, so that ``read``
+        afterwards shows whether the operators are done with the node.
 
+        :param node: node that is about to be reset
         :raises ApiError: the API server cannot be reached
         """
         self._turns.begin_reset(node)
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
-        """Return the pods that a drain of these nodes would evict. A pod of a tenant that is too large to be read
-        blocks only the roll of its own node."""
+        """Return the pods that a drain of these nodes would evict. A pod that is too large to be read, which a tenant
+        can create, is returned with its node, so that it blocks only the roll of that node.
+
+        :param budgets: PodDisruptionBudgets of the cluster
+        :param nodes: names of the nodes
+        :raises ApiError: the pods cannot be listed, or there are too many
+        """
         pods = self._cluster.pages("Pod", only=may_leave, partial=True)
         return keep_pods(pods, budgets, find_nodes=functools.partial(find_nodes, self._cluster, nodes))

@@ -34,7 +34,8 @@ class May:
     """The conditions under which a BMC may be written.
 
     :ivar claims: identities that the nodes report, by which each BMC is proven to belong to its node
-    :ivar guard: verifies before each write that the run still holds the Lease
+    :ivar guard: permission to write. It is asked before each write, and raises an error if the run no longer holds the
+        Lease
     """
 
     claims: Claims
@@ -50,15 +51,17 @@ def set_all(
     parallel: int = PARALLEL,
     seconds: float = SECONDS,
 ) -> typing.Iterator[tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
-    """Write the desired settings to all BMCs. Yield each BMC with the written changes, or with the error because of
-    which nothing was written, in the order of completion.
+    """Write the desired settings to all BMCs. Yield each BMC with the written changes, or with its error, in the order
+    of completion.
 
-    :param wanted: desired settings by node
-    :param trust: settings by which the certificates of BMCs are verified
+    :param bmcs: BMCs to write
+    :param wanted: desired settings by node; for each node, the accepted values of each BIOS setting, by key of the
+        intent
+    :param trust: TLS settings by which the certificates of BMCs are verified
     :param may: conditions of each write
     :param check_mode: whether the changes are only computed
     :param parallel: maximum number of BMCs that are written at the same time
-    :param seconds: time limit of one BMC
+    :param seconds: time limit of all requests to one BMC, in seconds
     """
     registries = Registries()
 
@@ -77,16 +80,17 @@ def set_one(
     check_mode: bool = False,
     seconds: float = SECONDS,
 ) -> BiosChange:
-    """Write to one BMC those desired settings that differ and do not wait for a reset yet. Return the written values.
+    """Write to one BMC those desired settings that differ and do not wait for a reset yet. Return the written values,
+    and whether values wait for a reset.
 
     :param wanted: accepted values of each BIOS setting, by key of the intent
-    :param trust: settings by which the certificate of the BMC is verified
+    :param trust: TLS settings by which the certificate of the BMC is verified
     :param registries: cache of parsed registries
     :param may: identities of the nodes and the permission to write, which are checked before the write
     :param check_mode: whether the changes are only computed
     :param seconds: time limit of all requests to the BMC, in seconds
-    :raises BmcError: the BMC is not proven to belong to the node, or a setting cannot be written, and nothing was
-        written; or the BMC did not accept the write
+    :raises BmcError: the BMC is not proven to belong to the node, a setting cannot be written, or the BMC did not
+        accept or keep the values
     :raises RdmaError: the run no longer holds the Lease
     """
     asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
@@ -111,10 +115,12 @@ def set_one(
 
 
 def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
-    """Read the BIOS, and compare it with the desired values.
+    """Read the BIOS, and compare it with the desired values. Return the current BIOS, and the values that must be
+    written.
 
+    :param session: connection to the BMC
+    :param reader: reader of its BIOS
     :param wanted: accepted values of each BIOS setting, by key of the intent
-    :returns: the current BIOS, and the values that must be written
     :raises BmcError: a desired setting cannot be written
     """
     bios = reader.read()
@@ -135,10 +141,13 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
 
 
 def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
-    """Return the BIOS after a write that the BMC accepted, read until it shows the written values.
+    """Read the BIOS after a write that the BMC accepted, verify that each written value is in force or waits for a
+    reset, and return the BIOS.
 
+    :param session: connection to the BMC
+    :param reader: reader of its BIOS
     :param wanted: accepted values of each BIOS setting, by key of the intent
-    :param job: id of the job with which the BMC applies the values; empty if it has none
+    :param job: id of the job with which the BMC applies the values; empty if there is no job
     :raises BmcError: a written value is neither in force nor waiting for a reset
     """
     bios = reader.read()

@@ -26,8 +26,9 @@ _SET_SECONDS = 60.0
 class FirmwareOutcome:
     """The result of setting the firmware of a node's HCAs.
 
-    :ivar changes: the changes of each HCA, including HCAs without changes
-    :ivar resets: reset after which the settings of an HCA take effect, by PCI address, for the HCAs that need one
+    :ivar changes: change of each HCA; an HCA without a difference has an empty change
+    :ivar resets: instruction for the user how to put the settings of an HCA into effect, by PCI address; only for HCAs
+        that need a reset
     """
 
     changes: tuple[FirmwareChange, ...]
@@ -42,17 +43,19 @@ def set_firmware(
     dry: bool,
     clock: typing.Callable[[], float] = time.monotonic,
 ) -> FirmwareOutcome:
-    """Set the firmware settings that differ. Start no write that might end after ``LONGEST`` seconds, because another
-    run may change the cluster after that time.
+    """Set the firmware settings that differ, and verify them. No write is started that might end after ``LONGEST``
+    seconds, because another run may change the cluster after that time.
 
     :param hcas: HCAs of the node
     :param root: sysfs of the kernel that the tools use
-    :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
-    :param wishes_of: returns the desired settings of an HCA by its PCI address
+    :param chosen: PCI addresses of the HCAs; empty: all HCAs that mstconfig can set
+    :param wishes_of: function that gets the PCI address of an HCA and returns its desired settings
     :param dry: whether nothing is changed
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :raises ToolMissing: mstconfig is not installed
-    :raises FirmwareError: a setting cannot be set; then nothing is set
-    :raises RdmaError: mstconfig failed, the time is over, or the firmware did not accept a value
+    :raises FirmwareError: a setting cannot be set. Nothing was set
+    :raises RdmaError: mstconfig failed, the time is over, the node has no such HCA, or the firmware did not accept a
+        value
     """
     end = clock() + LONGEST
     tool = find_tool()

@@ -43,9 +43,10 @@ class ArgumentsOutcome:
     :ivar after: arguments of the collection for the next boot, after the change
     :ivar changed: whether anything was written, or would be in a dry run
     :ivar missing: desired arguments that the running kernel does not have
-    :ivar refusal: reason why the arguments of the next boot cannot be set, with the remedy; then nothing was written
-    :ivar boot: id of the current boot
-    :ivar loader: name of the tool that sets the arguments
+    :ivar refusal: reason why the arguments of the next boot cannot be set, with the remedy; nothing was written then.
+        Empty otherwise
+    :ivar boot: id of the current boot; empty if unknown
+    :ivar loader: name of the tool that sets the arguments; empty if there is none
     :ivar others: arguments that only other intents have set
     """
 
@@ -60,7 +61,7 @@ class ArgumentsOutcome:
 
 
 class _Loader(typing.Protocol):
-    """An interface to the tool that sets the kernel arguments of a boot loader.
+    """The interface of a tool that sets the kernel arguments of a boot loader.
 
     :ivar name: name of the tool, for messages
     """
@@ -68,43 +69,46 @@ class _Loader(typing.Protocol):
     name: str
 
     def own(self) -> typing.Optional[Arguments]:
-        """Return the kernel arguments that the collection has set for the next boot; None if it has set none."""
+        """Return the kernel arguments that the collection has set for the next boot. Return None if the collection has
+        no record on the node.
+        """
 
     def entries(self) -> tuple[Arguments, ...]:
-        """Return the kernel arguments of each entry of the boot loader."""
+        """Return the kernel arguments of each boot entry."""
 
     def unfinished(self) -> bool:
-        """Return whether arguments that the collection has recorded are missing in the boot loader, as after a killed
-        run.
+        """Return whether the boot loader may lack arguments that the collection has recorded, because a run was killed
+        between the two writes.
         """
 
     def conflict(self, added: Arguments) -> str:
-        """Return the reason why arguments cannot be added without changing arguments that the collection did not set;
-        empty if they can.
+        """Return the reason why arguments cannot be added without changing arguments that the collection did not set.
+        Return an empty text if they can be added.
 
         :param added: arguments to add
         """
 
     def write(self, before: Arguments, after: Arguments) -> None:
-        """Replace the kernel arguments that the collection has set, in all entries of the boot loader.
+        """Replace the kernel arguments that the collection has set, in all boot entries and in its record.
 
-        :param before: arguments to remove
-        :param after: arguments to set
+        :param before: arguments that the collection has set so far; those that are not in ``after`` are removed
+        :param after: arguments to set; empty to remove the record too
         """
 
 
 def set_kernel_arguments(
     wanted: typing.Sequence[str], root: str, dry: bool, intent: str = DEFAULT_INTENT
 ) -> ArgumentsOutcome:
-    """Set the kernel arguments of the next boot, and remove all other arguments of the collection that no other intent
+    """Set the kernel arguments of the next boot, and remove the other arguments of the collection that no other intent
     has. Return the arguments of the next boot before and after the change, and those that the running kernel lacks. An
-    argument that is already set in all boot entries by other means is not added.
+    argument that all boot entries already have by other means is not added.
 
-    :param wanted: desired kernel arguments
+    :param wanted: desired kernel arguments, such as ``iommu=pt``; empty to remove those of the intent
     :param root: folder with the node's files
     :param dry: whether nothing is written
     :param intent: name of the intent
-    :raises RdmaError: an argument is invalid, a file cannot be read or written, or the tool failed
+    :raises RdmaError: an argument is invalid, a file cannot be read or written, the tool failed, or the boot entries
+        lack an argument afterwards
     """
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
     if wrong:
@@ -161,8 +165,10 @@ def set_kernel_arguments(
 
 
 def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, Arguments], intent: str) -> str:
-    """Return the reason why arguments contradict those of another intent; empty if they do not.
+    """Return the reason why arguments contradict those of another intent: both set the same key to different values.
+    Return an empty text if there is no contradiction.
 
+    :param wanted: desired arguments of this intent
     :param theirs: arguments of the other intents, by intent
     :param intent: name of this intent
     """
@@ -179,10 +185,10 @@ def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, 
 
 
 def _describe_rename(name: str, intent: str) -> str:
-    """Return how the user goes on if the other intent is this one under its earlier name. Return an empty text if the
-    name in the file has another form than those of intents, so that no command contains it.
+    """Return what the user can do if the other intent is this intent under an earlier name, as text with a command.
+    Return an empty text if the recorded name does not have the form of intent names, so that no command contains it.
 
-    :param name: name of the other intent
+    :param name: name of the other intent, from the file on the node
     :param intent: name of this intent
     """
     if not _NAME.match(name):
@@ -194,7 +200,11 @@ def _describe_rename(name: str, intent: str) -> str:
 
 
 def _read_intents(root: str) -> dict[str, Arguments]:
-    """Return the kernel arguments that each intent has set, by intent. An earlier release recorded no intents."""
+    """Return the kernel arguments that each intent has set, by name of the intent. Return an empty dict if the file
+    does not exist, as after an earlier release, which did not record intents.
+
+    :param root: folder with the node's files
+    """
     path = os.path.join(root, INTENTS)
     lines = _read_text(path).splitlines() if os.path.lexists(path) else []
     return {words[0]: tuple(words[1:]) for words in map(str.split, lines) if words}
@@ -213,7 +223,8 @@ def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> 
 
 
 def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """Return two values: the tool of the boot loader and an empty text, or None and the reason why there is none.
+    """Return two values: the tool of the boot loader (None if there is no supported tool), and the reason why there is
+    none (empty if there is one).
 
     :param root: folder with the node's files
     """
@@ -238,8 +249,8 @@ def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
 
 
 class _Grub:
-    """The boot loader GRUB of Debian and Ubuntu. The arguments of the collection are in a drop-in file, which
-    ``update-grub`` reads.
+    """The boot loader GRUB of Debian and Ubuntu. The arguments of the collection are in a drop-in file, from which
+    ``update-grub`` makes the boot entries.
     """
 
     name = "update-grub"
@@ -270,7 +281,7 @@ class _Grub:
 
 class _Grubby:
     """A boot loader with entries of the Boot Loader Specification, which ``grubby`` changes. A file of the collection
-    lists its arguments, one on each line.
+    records its arguments, one on each line.
     """
 
     name = "grubby"

@@ -39,8 +39,8 @@ class SettingsOutcome:
     :ivar absent: settings that the kernel of the node does not have and that are left out
     :ivar before: text of both files before the change
     :ivar after: text of both files after the change
-    :ivar refusal: why nothing was set: a file of another intent has other values
-    :ivar stays: files of other intents that were left, each with the name of its intent
+    :ivar refusal: why nothing was set: a file of another intent has other values. Empty if the values were set
+    :ivar stays: files of other intents that were left unchanged, as text with the name of the intent
     """
 
     changes: tuple[str, ...] = ()
@@ -53,17 +53,18 @@ class SettingsOutcome:
 
 def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool, owner: str) -> SettingsOutcome:
     """Set sysctls and files of sysfs in the running kernel and for each boot, and remove all other settings from the
-    files of the intent. Return the changes. Without values, remove both files. A file of another intent is used if it
-    has the values. If it has other values, set nothing.
+    files of the intent. Return the changes. Without any values, both files are removed. A file of another intent is
+    used if it has the same values; if it has others, nothing is set.
 
     Settings that are removed keep their values in the running kernel until the next boot, because their earlier values
     are unknown.
 
-    :param sysctl: value or bound by key. A value within its bound is not changed
-    :param sysfs: value by path, which may contain ``*``
+    :param sysctl: desired value, or a bound such as ``>4096`` (at least) or ``<10`` (at most), by key. A value within
+        its bound is not changed
+    :param sysfs: desired value by path below /sys, which may contain ``*``
     :param root: folder with the node's files
     :param dry: whether nothing is written
-    :param owner: name by which the intent marks its files
+    :param owner: name of the intent, which marks its files
     :raises RdmaError: a key, a path or a value is invalid, a file cannot be read or written, or the kernel refuses a
         value
     """
@@ -122,10 +123,10 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool, own
 
 
 def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
-    """Verify that the names and values of settings have a valid form.
+    """Raise an error if a name or a value of a setting does not have a valid form.
 
-    :param sysctl: value or bound by key of sysctl
-    :param sysfs: value by path below /sys
+    :param sysctl: value or bound, by key
+    :param sysfs: value, by path below /sys
     :raises RdmaError: a key, a path or a value is invalid
     """
     wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
@@ -139,10 +140,10 @@ def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
 
 
 def _choose_sysctl_value(value: str, now: str) -> str:
-    """Return the value to set for a sysctl. If the desired value is a bound, return the present value if it is within
-    the bound, else the number of the bound.
+    """Return the value to set for a sysctl. For a bound, this is the present value if it is within the bound, otherwise
+    the number of the bound.
 
-    :param value: desired value or bound
+    :param value: desired value, or a bound such as ``>4096`` (at least) or ``<10`` (at most)
     :param now: present value
     """
     bound = _BOUND.match(value)
@@ -166,7 +167,7 @@ def _set_kernel_value(path: str, value: str) -> None:
 
     :param path: path below /proc/sys or /sys
     :param value: text to write
-    :raises RdmaError: the kernel refuses the value, or has another one afterwards
+    :raises RdmaError: the kernel refuses the value, or the file has another value afterwards
     """
     try:
         with open(path, "w", encoding="ascii") as file:

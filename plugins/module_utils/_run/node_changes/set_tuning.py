@@ -39,8 +39,13 @@ Say = typing.Callable[[str], None]
 class TuningSetter:
     """A client that sets and verifies the tuning of nodes through OpenShift's Node Tuning Operator.
 
+    :param cluster: client of the API server
+    :param intent: the intent, with its tuning and the labels of its nodes
+    :param nodes: names of the nodes of the run
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
-    :param refusal: why a Tuned must not be written, and the remedy; empty texts if it may
+    :param say: function that shows a line of progress to the user
+    :param refusal: reason why the Tuned must not be changed, and the remedy; empty texts if it may be changed
     """
 
     def __init__(
@@ -60,9 +65,11 @@ class TuningSetter:
     def run(
         self, settings: Settings, check_mode: bool, limit: float
     ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
-        """Apply the host tuning as a Tuned, and wait until the operator has applied it on each node.
+        """Apply the host tuning as a Tuned, and wait until the operator has applied it on each node. If there is
+        nothing to set, the operator is missing, or the Tuned must not be changed, return a result that says so.
 
         :param settings: desired values
+        :param check_mode: whether nothing is changed
         :param limit: longest wait in seconds
         :returns: the result, the changes of the Tuned, and the nodes whose settings may have changed
         :raises ApiError: the API server cannot be reached, or refuses to read an object
@@ -114,11 +121,12 @@ class TuningSetter:
         return TuningSet("tuned", self._wait_for_settings(text, limit)), (outcome,), tuple(new)
 
     def _explain_tuned_refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
-        """Return why the Tuned must not be applied, with the remedy; empty texts if it may. Called before anything is
-        written.
+        """Return two texts: the reason why the Tuned must not be applied, and the remedy. Both are empty if it may be
+        applied. Call this before anything is written.
 
         :param wanted: the rendered Tuned
         :param nodes: nodes of the run, and all nodes that the Tuned selects
+        :raises ApiError: the API server cannot be reached, or refuses to read an object
         """
         found = read_existing(self._cluster, wanted)
         if found is not None and not has_our_label(found):
@@ -139,11 +147,12 @@ class TuningSetter:
     def _explain_replaced_profile(
         self, selected: typing.Sequence[ClusterNode], pools: typing.Sequence[MachinePool]
     ) -> tuple[str, str]:
-        """Return which profile of another Tuned the collection's Tuned would replace, with the remedy; empty texts if
-        it replaces only the defaults of OpenShift.
+        """Return two texts: which profile of another Tuned the collection's Tuned would replace, and the remedy. Both
+        are empty if it replaces only the defaults of OpenShift.
 
         :param selected: all nodes that the Tuned selects
         :param pools: MachineConfigPools of the cluster
+        :raises ApiError: the API server cannot be reached, or refuses to read an object
         """
         profiles = [node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items]
         entries = [
@@ -155,7 +164,11 @@ class TuningSetter:
         return explain_replaced(selected, by_node, entries, pools, PRIORITY, self._nodes)
 
     def _list_if_served(self, kind: str) -> list[Resource]:
-        """Return all objects of a kind; an empty list if the API server does not have the kind."""
+        """Return all objects of a kind in all namespaces. Return an empty list if the API server does not serve the
+        kind.
+
+        :raises ApiError: the API server cannot be reached, or refuses the list
+        """
         try:
             return list(self._cluster.list(kind).items)
         except ApiError as error:
@@ -182,10 +195,10 @@ class TuningSetter:
         )
 
     def _wait_for_settings(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """Wait until the settings of no node are pending any more, or until the limit, and return the state of each
-        node by its name.
+        """Wait until the operator still has to apply the settings on no node, or until the limit. Return the state of
+        each node, by name.
 
-        :param text: text of the TuneD profile
+        :param text: text of the desired TuneD profile
         :param limit: longest wait in seconds
         """
         start, told = self._clock(), ""

@@ -23,7 +23,9 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
     """Return the charts with their location on the mirror, each with its values, by operator. The image names in the
-    values still point to the original registries.
+    values are not changed.
+
+    :param charts: chart, and its values that differ from the defaults, by operator
     """
     return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
@@ -31,13 +33,15 @@ def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
 def list_foreign_images(
     helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
 ) -> tuple[str, ...]:
-    """Return the images that charts pull from another registry than the mirror, although the values of the charts name
-    the mirror: their names are fixed in the templates. A chart that cannot be rendered is listed with its error.
+    """Return a line for each image that a chart pulls from a registry other than the mirror, although the values of the
+    chart name the mirror: the name of the image is fixed in a template. A chart that cannot be rendered gets a line
+    with its error.
 
     :param helm: path of the program helm
-    :param charts: charts on the mirror
-    :param seen: images of the charts with their default registries; a chart with an error is skipped
-    :param kubernetes: version of Kubernetes for which the charts are rendered
+    :param charts: chart on the mirror, and its values, by operator
+    :param seen: images of each chart with its default registries, by operator; a chart with an error is skipped
+    :param mirror: registries of the mirror
+    :param kubernetes: version of Kubernetes for which the charts are rendered; empty for the default of helm
     """
     renamed: dict[str, ChartWithValues] = {}
     problems = []
@@ -59,11 +63,13 @@ def list_foreign_images(
 def ask_mirror(
     pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
 ) -> MirrorFacts:
-    """Query the registries of the mirror for each image, and for each chart in an OCI registry.
+    """Query the registries of the mirror for each image, and for each chart in an OCI registry. Return the answer for
+    each of them, with the commands that copy what is missing.
 
     :param pulls: images and charts with their original names
-    :param logins: credentials by registry
-    :param authority: file with certificates that replace those of the system; empty: those of the system
+    :param mirror: registries of the mirror
+    :param logins: credentials, by registry or repository
+    :param authority: file with certificates that replace those of the system; empty for those of the system
     :param limit: time limit in seconds for all requests
     :param unchanged: images that charts pull from another registry than the mirror, which are copied into the result
     :raises RdmaError: the file with certificates cannot be read
@@ -101,7 +107,10 @@ def ask_mirror(
 
 
 def _format_image_name(chart: ChartPull) -> str:
-    """Return the name of a chart in the form of an image name: registry, path and tag."""
+    """Return the name of a chart in the form of an image name: registry, path and tag.
+
+    :param chart: chart in an OCI registry, or in a repository
+    """
     return (
         chart.image
         or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"

@@ -39,12 +39,13 @@ _OPERAND_GROUPS = {
 
 
 class Needs:
-    """A reader of the objects and operators that need an operator. It reads the objects of other intents, the
-    ClusterServiceVersions and the names of the CustomResourceDefinitions once.
+    """A reader of the objects and operators that need a given operator. The objects of other intents, the
+    ClusterServiceVersions and the names of the CustomResourceDefinitions are read once, at its creation.
 
-    :param scope: objects of the intent; None: all objects of the collection, so that there is no other intent
-    :param permitted: worst permitted effect on a node
-    :param packages: name of the package of each operator in the settings, by operator
+    :param cluster: client of the API server
+    :param scope: objects of the intent; None: all objects of the collection count as those of this intent
+    :param permitted: worst permitted effect on a node: none, drain or reboot
+    :param packages: name of the package of each operator in the settings, by operator; None for the default names
     :raises ApiError: an object cannot be read
     """
 
@@ -66,9 +67,12 @@ class Needs:
         ]
 
     def recognize(self, subscription: Subscription) -> frozenset[str]:
-        """Return the operators of the table that a Subscription may have installed. The name of its package is a
-        setting, so its ClusterServiceVersions and its CustomResourceDefinitions count too, and those that OLM labelled
-        for the package if an interrupted removal has deleted the ClusterServiceVersion.
+        """Return the names of the supported operators that a Subscription may have installed; empty if it installed
+        another one.
+
+        The name of the package is not sufficient, because it is a setting. So the ClusterServiceVersions of the
+        Subscription and their CustomResourceDefinitions count too, and CustomResourceDefinitions that OLM has labelled
+        for the package. The label remains if an interrupted removal has deleted the ClusterServiceVersion.
         """
         names = [name for name in (subscription.installed, subscription.current) if name]
         label = _compute_label(subscription)
@@ -84,13 +88,15 @@ class Needs:
         operators: typing.AbstractSet[str],
         gone: typing.Container[tuple[str, str, str]],
     ) -> typing.Optional[RetainedObject]:
-        """Return the operator of a package as an object that stays, because another intent or an operator that stays
-        may need it; None if neither does. The custom resources of the SR-IOV network operator tell which intents need
-        it, so objects of other kinds do not keep it.
+        """Return the entry by which a teardown retains the operator of a package, because another intent or an operator
+        that stays may need it. Return None if the operator may be removed.
+
+        The SR-IOV network operator is not retained for objects of other intents here, because its own custom resources
+        show which intents need it.
 
         :param package: name of the package
-        :param operators: operators of the table that it may be
-        :param gone: kind, namespace and name of each object that was removed, in check mode of each that would be
+        :param operators: names of the supported operators that the package may be
+        :param gone: kind, namespace and name of each object that was removed or, in check mode, would be removed
         :raises ApiError: an object cannot be read
         """
         subject = name_operator(package, operators)
@@ -103,9 +109,10 @@ class Needs:
         return self._explain_driver(subject) if GPU in operators else None
 
     def _explain_driver(self, subject: str) -> typing.Optional[RetainedObject]:
-        """Return the GPU operator as an object that stays, because its driver goes from all nodes with it, and pods use
-        GPUs or the intent permits no drain; None if it may be removed.
+        """Return the entry by which a teardown retains the GPU operator, because its removal takes the GPU driver off
+        all nodes, and pods use GPUs or the intent permits no drain. Return None if the operator may be removed.
 
+        :param subject: name of the operator as subject of the finding
         :raises ApiError: the pods cannot be read
         """
         if self._permitted == "none":
@@ -116,7 +123,12 @@ class Needs:
     def _list_needing_operators(
         self, needing: frozenset[str], gone: typing.Container[tuple[str, str, str]]
     ) -> list[str]:
-        """Return the ClusterServiceVersions that stay and that are one of the operators, or may be."""
+        """Return the ClusterServiceVersions that stay in the cluster and may be one of the operators, as ``kind
+        namespace/name``.
+
+        :param needing: names of supported operators
+        :param gone: kind, namespace and name of each object that was removed or, in check mode, would be removed
+        """
         if not needing:
             return []
         return [
@@ -133,8 +145,8 @@ def list_definitions(
     mine: typing.Sequence[ServiceVersion],
     versions: typing.Sequence[ServiceVersion],
 ) -> list[Resource]:
-    """Return the CustomResourceDefinitions of an operator, even if its ClusterServiceVersion is already gone, without
-    those that another operator owns.
+    """Return the CustomResourceDefinitions of an operator, without those that another operator owns. They are also
+    found if the ClusterServiceVersion of the operator is already deleted, by the label that OLM has written on them.
 
     :param subscription: Subscription of the operator
     :param mine: ClusterServiceVersions of the operator
@@ -152,18 +164,21 @@ def list_definitions(
 
 
 def _compute_label(subscription: Subscription) -> str:
-    """Return the key of the label that OLM writes on each object of an operator."""
+    """Return the key of the label that OLM writes on each object of an operator, such as
+    ``operators.coreos.com/nfd.openshift-nfd``.
+    """
     return f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
 
 
 def list_operands(
     cluster: Cluster, operators: typing.Collection[str], definitions: typing.Sequence[Resource]
 ) -> list[Resource]:
-    """Return the CustomResourceDefinitions of the software that an operator runs. The ClusterServiceVersion of an
-    operator can own only the kind that configures this software, as those of Kueue and JobSet on OpenShift do.
+    """Return the CustomResourceDefinitions of the software that an operator runs. They are needed in addition to those
+    of the operator, because the ClusterServiceVersion of an operator may own only the kind that configures this
+    software, as for Kueue and JobSet on OpenShift.
 
-    :param operators: operators of the table that the operator may be
-    :param definitions: CustomResourceDefinitions of the operator; they are left out
+    :param operators: names of the supported operators that the operator may be
+    :param definitions: CustomResourceDefinitions of the operator itself, which are left out
     :raises ApiError: the definitions cannot be read
     """
     own, kinds = {name_of(item) for item in definitions}, {_read_kind(item) for item in definitions}
@@ -176,12 +191,12 @@ def list_operands(
 
 
 def _read_kind(definition: Resource) -> tuple[str, str]:
-    """Return the API group and the kind of a CustomResourceDefinition."""
+    """Return the API group and the kind of the objects of a CustomResourceDefinition."""
     spec = mapping_at(definition, "spec")
     return str(spec.get("group")), str(mapping_at(spec, "names").get("kind"))
 
 
 def _read_owners(item: Resource) -> set[tuple[str, str]]:
-    """Return the API group and the kind of each owner of an object."""
+    """Return the API group and the kind of each owner (ownerReferences) of an object."""
     owners = items_of(mapping_at(item, "metadata"), "ownerReferences", name_of(item))
     return {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in owners}

@@ -54,11 +54,15 @@ def refuse_without_olm(cluster: Cluster) -> None:
 class Installer:
     """A client that installs operators through OLM, or predicts the installation in check mode.
 
+    :param cluster: client of the API server
     :param clock: function that returns the time of a monotonic clock, in seconds
-    :param say: reports a line whenever the state of an operator changes
-    :param stamp: returns a different text on each call, which makes OLM retry a failed Subscription
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user. It is called whenever the state of an operator
+        changes
+    :param stamp: function that returns a different text on each call. The text is written to a failed Subscription so
+        that OLM retries it
     :param haste: divisor of all waiting times
-    :param trusted: namespaces that are used without an examination of the rights in them
+    :param trusted: names of namespaces that are used without an examination of the rights in them
     """
 
     def __init__(
@@ -90,9 +94,11 @@ class Installer:
         self._lines = StateLines(say)
 
     def run(self, wishes: typing.Sequence[DesiredOperator], check_mode: bool, limit: float) -> Answer:
-        """Install the operators. Return the state of each operator, and the changes of objects.
+        """Install the operators, or predict the installation in check mode. Return the state of each operator in the
+        order of ``wishes``, and the changes of objects.
 
         :param wishes: requested operators
+        :param check_mode: whether nothing is changed
         :param limit: longest wait in seconds
         :raises RdmaError: the cluster has no OLM, or its state cannot be read
         """
@@ -120,8 +126,8 @@ class Installer:
     def _find_untrusted_namespaces(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
     ) -> typing.Iterator[tuple[str, str]]:
-        """Examine each namespace in which objects would be created. Yield those in which other users could misuse these
-        objects, each with the reason.
+        """Examine each namespace in which objects would be created. Yield the name of each namespace in which other
+        users could misuse these objects, with the reason.
 
         :param wishes: requested operators
         :param seen: objects of OLM in the cluster, as last read
@@ -142,7 +148,7 @@ class Installer:
                     yield wish.namespace, cut_plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
-        """Yield the status ``failed`` for each operator for which the API server refused an object.
+        """Yield a status ``failed`` for each operator for which the API server refused an object.
 
         :param arranged: plan of the installation
         """
@@ -162,8 +168,8 @@ class Installer:
     def _predict_operator_states(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
     ) -> typing.Iterator[OperatorStatus]:
-        """Yield the state that each operator would have at the beginning of a run that is not in check mode, without
-        waiting for any change.
+        """Yield the state that each operator would have right after its objects were applied, in the order of
+        ``wishes``. No change is awaited. An InstallPlan that would be approved is added to the changes.
 
         :param wishes: requested operators
         :param seen: objects of OLM in the cluster, as last read
@@ -196,6 +202,7 @@ class Installer:
 
         :param wishes: requested operators
         :param seen: state of OLM, from which the packages of the catalogs are used
+        :param limit: longest wait in seconds
         """
         if not wishes:
             return ()
@@ -235,8 +242,10 @@ class Installer:
                     unread[change.kind] = change.error
 
     def _judge_operator(self, step: Next, now: float) -> OperatorStatus:
-        """Return the state of an operator. If a problem has lasted longer than its limit, the state is ``failed``.
+        """Return the state of an operator. If its InstallPlan cannot be approved, or a problem has lasted longer than
+        its limit, the state is ``failed``.
 
+        :param step: judgement of the operator: its state, its problem and what to do next
         :param now: monotonic time in seconds
         """
         stand, trouble = step.stand, step.trouble
@@ -260,10 +269,10 @@ class Installer:
         return dataclasses.replace(stand, phase="failed") if lasted else stand
 
     def _compute_wake_delay(self, nexts: typing.Iterable[Next], now: float) -> float:
-        """Return the seconds until the caller must act again: until the next read of details is due, or until a problem
-        of an operator has lasted so long that it counts as a failure.
+        """Return the seconds until the caller must judge again: until the next read of details is due, or until a
+        problem of an operator has lasted so long that it counts as a failure.
 
-        :param nexts: next step of each operator
+        :param nexts: judgement of each operator
         :param now: monotonic time in seconds
         """
         due = [LOOK_SECONDS / self._haste]
@@ -275,9 +284,9 @@ class Installer:
 
     def _act_on_operator(self, step: Next, now: float) -> None:
         """Approve the requested InstallPlan of an operator. If OLM would not retry a failed Subscription by itself,
-        make it retry.
+        also make it retry. A refusal is recorded and shown by the next judgement.
 
-        :param step: next step of the operator
+        :param step: judgement of the operator: its state, its problem and what to do next
         :param now: monotonic time in seconds
         """
         stand, place = step.stand, (step.stand.namespace, step.approve)
@@ -318,10 +327,10 @@ class Installer:
         return True
 
     def _read_due_details(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
-        """Return the state of OLM, completed with those pods and webhook services whose reading is due. They explain
-        why an operator is not ready.
+        """Return the state of OLM, completed with those pods and webhook services whose reading is due. These details
+        explain why an operator is not ready.
 
-        :param nexts: next step of each operator
+        :param nexts: judgement of each operator
         :param seen: objects of OLM in the cluster, as last read
         :param now: monotonic time in seconds
         """
@@ -342,8 +351,8 @@ class Installer:
 
 @contextlib.contextmanager
 def ignore_unreachable() -> typing.Iterator[None]:
-    """Provide a context that ignores the error that the API server cannot be reached, so that the caller keeps the last
-    known state.
+    """Return a context manager that ignores the error that the API server cannot be reached. The body then ends early,
+    and the caller keeps the last known state.
 
     :raises ApiError: the API server answered and refused a request
     """

@@ -27,10 +27,12 @@ SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 
 
 def read_olm(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
-    """Return the state of OLM, read once: the catalogs, Subscriptions, InstallPlans and installed versions.
+    """Return the state of OLM, read once: the catalogs with the requested packages, OperatorGroups, installed versions,
+    Subscriptions and InstallPlans.
 
     :param wishes: requested operators
     :raises ApiError: an object cannot be read
+    :raises ResourceError: an object is malformed
     """
     wishes, seen = tuple(wishes), OlmState()
     for kind in KINDS:
@@ -41,8 +43,9 @@ def read_olm(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmS
 
 
 def list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
-    """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those that have
-    an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
+    """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those with an
+    OperatorGroup or a ClusterServiceVersion. A tenant can create a Subscription in its namespace, but neither of these
+    two kinds.
 
     :param wishes: requested operators
     :param seen: objects of OLM in the cluster, as last read
@@ -55,11 +58,11 @@ def _get_namespaced_name(item: Resource) -> Place:
 
 
 def take(seen: OlmState, change: KindUpdate) -> OlmState:
-    """Return the state of OLM, in which a change of one kind is applied.
+    """Return the state of OLM after a change of the objects of one kind.
 
     :param seen: state of OLM before the change
-    :param change: changed objects of one kind
-    :raises ResourceError: an object does not have the form of its kind
+    :param change: changed objects of the kind; not an error of its watch
+    :raises ResourceError: an object is malformed
     """
     field, parse = KINDS[change.kind]
     after = {} if change.action == "replace" else dict(getattr(seen, field))

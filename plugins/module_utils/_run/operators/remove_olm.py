@@ -53,9 +53,9 @@ _USUAL = frozenset(operator.package.namespace for operator in TABLE if operator.
 class Removed:
     """The result of the removal of operators.
 
-    :ivar outcomes: changes of objects
+    :ivar outcomes: outcome of each object that was removed, or whose removal was refused
     :ivar namespaces: namespaces in which an operator of the collection remains
-    :ivar stays: objects that remain, with the reason
+    :ivar stays: objects that remain, each with the reason
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -66,12 +66,15 @@ class Removed:
 class Remover:
     """A client that removes the operators that the collection installed through OLM.
 
-    :param limit: maximum duration of one wait, in seconds
-    :param pause: sleeps for a number of seconds
-    :param scope: objects of the intent, so that an operator that another intent uses stays; None: all objects of the
-        collection
-    :param permitted: worst permitted effect on a node
-    :param packages: packages of the settings (operators_packages), by operator
+    :param cluster: client of the API server
+    :param check_mode: whether to only let the API server check the deletions
+    :param limit: longest duration of one wait, in seconds. All waits together may take twice as long
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param scope: objects of the intent; an operator that another intent uses stays. None: all objects of the collection
+        count as those of this intent
+    :param permitted: worst permitted effect on a node: none, drain or reboot
+    :param packages: package of each operator in the settings (operators_packages), by operator; None for the defaults
     """
 
     def __init__(
@@ -95,7 +98,8 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """Return the Subscriptions that the collection created, as objects that remain. Nothing is removed.
+        """Return the Subscriptions that the collection created, as objects that remain because no removal is requested.
+        Nothing is removed.
 
         :raises ApiError: an object cannot be read
         """
@@ -106,7 +110,8 @@ class Remover:
 
     def run(self) -> Removed:
         """Remove all operators of the collection, and return the outcomes. If the API server refuses a deletion, this
-        is recorded as an outcome, and dependent objects remain.
+        is recorded as an outcome, and the objects that depend on it remain. On a cluster without OLM the result is
+        empty.
 
         :raises ApiError: an object cannot be read
         """
@@ -141,9 +146,10 @@ class Remover:
         )
 
     def _list_olm_objects(self, kind: str) -> tuple[Resource, ...]:
-        """Return all objects of a kind of OLM, without Subscriptions in namespaces where OLM installs nothing. Tenants
-        can create any number of those.
+        """Return all objects of a kind of OLM. Subscriptions in namespaces where OLM installs nothing are left out,
+        because tenants can create any number of them.
 
+        :param kind: Subscription, OperatorGroup or ClusterServiceVersion
         :raises ApiError: the objects cannot be read
         """
         if kind != "Subscription":
@@ -153,7 +159,11 @@ class Remover:
         return self._cluster.list(kind, only=of_namespaces(self._usual | spaces)).items
 
     def _list_own_subscriptions(self) -> list[tuple[Subscription, str]]:
-        """Return the Subscriptions of the collection, each with its uid, by namespace and name."""
+        """Return the Subscriptions of the collection, each with its uid, sorted by namespace and name. Those in the
+        default namespaces of the collection come first.
+
+        :raises ApiError: the objects cannot be read
+        """
         found = [(olm.parse_subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
             ((item, uid) for item, uid in found if item.ours),
@@ -161,7 +171,7 @@ class Remover:
         )
 
     def _list_changed(self) -> set[tuple[str, str, str]]:
-        """Return kind, namespace and name of each object that was removed, in check mode of each that would be."""
+        """Return the kind, namespace and name of each object that was removed or, in check mode, would be removed."""
         return {
             (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
             for outcome in self._outcomes
@@ -169,11 +179,12 @@ class Remover:
         }
 
     def _remove_operator(self, subscription: Subscription, uid: str, operators: typing.Collection[str]) -> bool:
-        """Remove one operator with its objects. Return whether it was removed completely.
+        """Remove one operator with its objects. Return whether it was removed. If not, the reasons are recorded as
+        objects that remain or as refused outcomes.
 
         :param subscription: Subscription of the operator
         :param uid: uid of the Subscription
-        :param operators: operators of the table that it may be
+        :param operators: names of the supported operators that it may be
         """
         space, subject = subscription.namespace, name_operator(subscription.package, operators)
         uids: dict[str, str] = {}
@@ -216,7 +227,8 @@ class Remover:
 
     def _remove_operator_record(self, name: str, kept: typing.Sequence[str]) -> None:
         """Remove the Operator object, in which OLM lists the objects of an operator. OLM does not remove it, and
-        creates it again as long as such objects exist.
+        creates it again while objects of the operator exist. If such objects remain, it is recorded as an object that
+        remains.
 
         :param name: name of the Operator object
         :param kept: names of the CustomResourceDefinitions that remain
@@ -252,7 +264,7 @@ class Remover:
             raise
 
     def _list_users(self, definition: Resource) -> list[str]:
-        """Return the names of the objects of a kind that other users made.
+        """Return the objects of a kind that other users or intents made, as ``kind namespace/name``.
 
         :param definition: CustomResourceDefinition of the kind
         """
@@ -260,7 +272,8 @@ class Remover:
         return name_users(kind, self._list_instances(definition)[1], self._scope)
 
     def _objects(self, definition: Resource) -> bool:
-        """Delete the collection's objects of a kind. Return whether all of them are gone.
+        """Delete the collection's objects of a kind. Return whether all of them are gone. Objects with an owner are
+        skipped, because they are deleted with their owner.
 
         :param definition: CustomResourceDefinition of the kind
         """
@@ -282,7 +295,9 @@ class Remover:
         return gone
 
     def _delete_definition(self, definition: Resource) -> bool:
-        """Delete a CustomResourceDefinition if it has no objects. Return whether it was removed."""
+        """Delete a CustomResourceDefinition if it has no objects and OLM has created it. Return whether it was removed.
+        If not, the reason is recorded as that of an object that remains.
+        """
         name = name_of(definition)
         subject = f"CustomResourceDefinition {name}"
         try:
@@ -305,7 +320,9 @@ class Remover:
         return False
 
     def _delete_operator_groups(self) -> None:
-        """Delete the OperatorGroups of the collection in namespaces without other operators."""
+        """Delete the OperatorGroups of the collection. An OperatorGroup in a namespace with other operators is recorded
+        as an object that remains.
+        """
         gone = self._list_changed()
         left = [*self._list_olm_objects("Subscription"), *self._list_olm_objects("ClusterServiceVersion")]
         used = {
@@ -327,10 +344,13 @@ class Remover:
     def _delete_object(
         self, kind: Kind, namespace: str, name: str, uid: str, shown: str = "", stays: bool = False
     ) -> bool:
-        """Delete an object, and wait until it is gone. Return whether it is.
+        """Delete an object, wait until it is gone, and record the outcome. Return False if the API server refused the
+        deletion or the object still exists after the wait. A missing object counts as gone.
 
+        :param kind: name of the kind, or its API path, plural and scope
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :param uid: uid of the object, as read when its owner was judged. Another object of its name counts as absent
-        :param shown: name of the kind if ``kind`` is not a name
+        :param shown: name of the kind for the outcome, if ``kind`` is not a name
         :param stays: whether an object that cannot be deleted is reported as remaining instead of as refused
         """
         applied = AppliedObject(shown or str(kind), name, namespace)
@@ -367,14 +387,19 @@ class Remover:
         return applied.action != "refused"
 
     def _find_object(self, kind: Kind, namespace: str, name: str, uid: str = "") -> typing.Optional[Resource]:
-        """Return the object of a name; None if it does not exist, or if it has another uid than ``uid``."""
+        """Return an object as it is now. Return None if it does not exist, or if it has another uid than ``uid``.
+
+        :param namespace: namespace of the object; empty for a cluster-scoped object
+        :param uid: uid of the object; empty for any
+        """
         found = (item for item in self._cluster.list(kind, namespace, fields=f"metadata.name={name}").items)
         return next((item for item in found if name_of(item) == name and uid in ("", _read_uid(item))), None)
 
     def _await_deletion(self, kind: Kind, namespace: str, name: str, uid: str) -> typing.Optional[Resource]:
-        """Wait until an object is gone. Return None if it is, else the object as it is now. In check mode, return None
-        at once.
+        """Wait until an object is gone. Return None if it is gone, otherwise the object as it is after the wait. In
+        check mode, return None at once.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :param uid: uid of the object. Another object of this name counts as gone
         """
         if self._check_mode:

@@ -28,15 +28,16 @@ def wait_for_nics(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> dict[str, str]:
-    """Wait until each card is configured or has failed, or until the limit. Return the reason for each card that is not
-    configured, by the name of its NicDevice; empty if all are.
+    """Wait until each NIC is configured or has failed, or until the limit. Return the reason for each NIC that is not
+    configured, by name of its NicDevice. Return an empty dict if all are configured.
 
-    The operator retries failed cards, so a failure counts only after it has lasted ``GRACE_SECONDS``.
+    The operator retries failed NICs, so a failure counts only after it has lasted ``GRACE_SECONDS``.
 
-    :param wanted: template by the name of the NicDevice
+    :param wanted: desired template of each NIC, by name of its NicDevice
     :param limit: longest wait in seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds
-    :raises ApiError: the cards cannot be read when the limit is over
+    :raises ApiError: the NicDevices cannot be read when the limit is over
     """
     start, failed_since = clock(), typing.cast(dict[str, float], {})
     left: dict[str, str] = {}
@@ -63,13 +64,15 @@ def wait_for_nics(
 def _find_progress(
     cluster: Cluster, wanted: typing.Mapping[str, Object]
 ) -> dict[str, tuple[typing.Literal["done", "waits", "failed"], str]]:
-    """Return the progress of each desired card. Other NicDevices are not kept, because a daemon of the operator may
-    create any number of them, of any size. An invalid NicDevice is treated as absent, and so is one without a status,
-    which a user with rights in another namespace may have created with the name of a card.
+    """Return the progress of each desired NIC (done, waits or failed) with the reason, by name of its NicDevice. A
+    malformed NicDevice is treated as absent, and so is one without a status, which a user with rights in another
+    namespace may have created with the name of a NIC.
 
-    :param wanted: template by the name of the NicDevice
-    :returns: progress and reason by the name of the NicDevice
-    :raises ApiError: the cards cannot be read
+    Other NicDevices are not kept in memory, because a daemon of the operator may create any number of them, of any
+    size.
+
+    :param wanted: desired template of each NIC, by name of its NicDevice
+    :raises ApiError: the NicDevices cannot be read
     """
     found = {name: find_progress(None, template) for name, template in wanted.items()}
     for item in cluster.pages("NicDevice"):

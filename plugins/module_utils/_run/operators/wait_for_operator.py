@@ -26,9 +26,11 @@ def wait_until_serving(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorFacts:
-    """Wait until the SR-IOV network operator is ready on these nodes, at most ``limit`` seconds, and return the last
-    facts about it.
+    """Wait until the SR-IOV network operator is ready on some nodes, at most ``limit`` seconds. Return the last facts
+    about it, whether it is ready or not.
 
+    :param intent: settings of the intent that all fabrics share
+    :param nodes: names of the nodes
     :param limit: maximum duration of the wait, in seconds
     :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds

@@ -24,9 +24,12 @@ def wait_until_all_serve(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorsSeen:
-    """Wait until all required operators are ready, at most ``limit`` seconds, and return the last state.
+    """Wait until all required operators are ready, at most ``limit`` seconds. Return the last state, whether they are
+    ready or not.
 
-    :param look: reads the cluster
+    :param look: function without arguments that reads the state of the operators
+    :param intent: the intent, from which the required operators follow
+    :param nodes: names of the nodes of the run
     :param limit: maximum duration of the wait, in seconds
     :param clock: function that returns the time of a monotonic clock, in seconds
     :param pause: function that sleeps for a number of seconds

@@ -102,6 +102,7 @@ class Socket(_Base):  # type: ignore[misc]
         """Create a socket that is not connected yet.
 
         :param seconds: limit in seconds for the answer to the handshake; None if the handshake is complete
+        :param options: further options of ``websocket.WebSocket``
         """
         self._seconds = seconds
         self._sock: typing.Any = None
@@ -119,7 +120,9 @@ class Socket(_Base):  # type: ignore[misc]
 
     @property
     def sock(self) -> typing.Any:
-        """Return the socket of the connection; the library sets it before it asks for the websocket."""
+        """Return the socket of the connection; None if it is not connected. The websocket library sets it before the
+        handshake.
+        """
         return self._sock
 
     @sock.setter
@@ -127,7 +130,9 @@ class Socket(_Base):  # type: ignore[misc]
         self._sock = sock if sock is None or self._seconds is None else Answering(sock, self._seconds)
 
     def answered(self) -> None:
-        """Mark the handshake as complete, so that the limits of frames apply instead of those of the HTTP answer."""
+        """Mark the handshake as complete. From then on, the limits of frames apply instead of those of the HTTP
+        answer.
+        """
         self._seconds = None
         self._sock = getattr(self._sock, "whole", self._sock)
 
@@ -162,9 +167,10 @@ class Socket(_Base):  # type: ignore[misc]
         return part
 
     def _count_one(self) -> None:
-        """Count a received frame, or a small fragment of a message, against the limits of a message.
+        """Count a received frame, or a small fragment of a frame, against the limit of the connection.
 
-        :raises WebSocketProtocolException: there are more of them than any command can print
+        :raises WebSocketProtocolException: there are more of them than a command can print: ``MOST_FRAMES``, and
+            ``FRAMES_A_SECOND`` for each second of the connection
         """
         self._heard += 1
         seconds = time.monotonic() - self._since
@@ -175,10 +181,11 @@ class Socket(_Base):  # type: ignore[misc]
             )
 
     def recv_frame(self) -> typing.Any:
-        """Receive and return the next frame, so that the library does not read all frames of a message in one call.
+        """Receive and return the next frame. Returning after each frame keeps the library from reading all frames of a
+        message in one call.
 
         :raises BlockingIOError: no data is available, or the limits of this turn are reached
-        :raises WebSocketProtocolException: a message is larger than MOST_FRAME
+        :raises WebSocketProtocolException: a message is larger than MOST_FRAME, or there are too many frames
         """
         if self._bytes <= 0 or self._frames <= 0 or time.monotonic() >= self._end:
             raise BlockingIOError
@@ -234,20 +241,24 @@ class Channels:
         return bool(self._stdin or self._socket.waiting)
 
     def write(self, data: bytes) -> None:
-        """Queue bytes for stdin and send as many as the socket accepts. ``update`` sends the remaining ones."""
+        """Queue bytes for stdin, and send as many as the socket accepts. Call ``update`` to send the rest. The bytes
+        are dropped if the connection is closed or broken.
+        """
         if data and self.open and not self._mute:
             self._stdin.append(memoryview(data))
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """Return the bytes that arrived on a channel since the last call.
+        """Return the bytes that arrived on a channel since the last call. Return no bytes if nothing arrived.
 
         :param channel: number of the channel: 1 is stdout, 2 stderr, 3 the status
         """
         return bytes(self._came.pop(channel, b""))
 
     def update(self, seconds: float) -> None:
-        """Send and receive data. Wait for at most ``seconds`` until the socket is ready."""
+        """Send and receive data. Wait for at most ``seconds`` until the socket is ready. A connection error ends the
+        connection and is stored in ``lost``.
+        """
         if not self.open:
             return
         if not self._mute and time.monotonic() - self._traffic > QUIET_SECONDS:
@@ -305,7 +316,9 @@ class Channels:
                     came.extend(memoryview(frame.data)[1 : 1 + room])
 
     def _send(self) -> None:
-        """Send as many bytes as the socket accepts without waiting."""
+        """Send as many bytes as the socket accepts without waiting. After an error, the remaining bytes are dropped,
+        and nothing is sent any more.
+        """
         try:
             while self.unsent and self.open:
                 if not self._socket.waiting:

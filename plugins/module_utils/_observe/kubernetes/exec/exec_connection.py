@@ -109,7 +109,7 @@ class Way:
 
     def _open_proxy_tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
         """Return a connection to the API server through a proxy, with TLS if the URL requires it. Return None if no
-        proxy is configured, and the websocket library connects by itself.
+        proxy is configured: the websocket library then connects by itself.
 
         The websocket library is not used for the proxy, because it would read the answer of a proxy without a limit of
         bytes or time.
@@ -157,6 +157,8 @@ class Way:
     def _share_tls_options(self, url: str) -> dict[str, typing.Any]:
         """Return the TLS options for the websocket library, by name, or an empty dict if the URL has no TLS. The
         options are built once and shared, so that a thousand connections do not read the certificates again.
+
+        :param url: URL of the exec
         """
         if not url.startswith("wss:"):
             return {}

@@ -80,7 +80,8 @@ def run(
     few times.
 
     :param stdin: all bytes of stdin, which is closed after them
-    :param over: event that another thread sets if the answer is no longer needed; None if no thread does
+    :param limits: limits of the command; None for the defaults of ``Limits``
+    :param over: event that another thread sets if the answer is no longer needed; None if no other thread can set it
     :raises ApiError: the command did not begin
     :raises NoAnswer: the command began, and its result is unknown
     """
@@ -102,6 +103,8 @@ def run_on_many(
     """Run one command in many containers, several at a time. Yield each container with its answer or its error, in the
     order of completion.
 
+    :param containers: containers in which the command runs
+    :param command: words of the command
     :param stdin: all bytes of stdin for each container
     :param limits: limits of each command; None for the defaults
     :param parallel: number of containers at once
@@ -120,7 +123,8 @@ def on_many(
     A caller that leaves the iterator early does not wait: no further container is started, and running ones are
     abandoned.
 
-    :param work: function of a container and an event, which is set if the result is no longer needed
+    :param work: function that gets a container and an event, and returns the result. The event is set if the result is
+        no longer needed
     :param parallel: number of containers at once
     """
     over = threading.Event()
@@ -198,6 +202,7 @@ def _make_exec_failure(channels: Channels, exchange: Exchange, container: Contai
 
     :param channels: connection to the container
     :param exchange: client side of the protocol, with the data received so far
+    :param container: container of the command, for the message
     :param limits: limits of the command
     """
     said, where = parse_status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"

@@ -19,9 +19,10 @@ CONFIG, NAME = "Image.config.openshift.io", "cluster"
 
 def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
     """Return the mirror rules of the cluster, and its lists of allowed, blocked and insecure registries. Errors are
-    stored in ``errors`` of the result. A kind that the API server does not know counts as one without objects.
+    stored in ``errors`` of the result. A kind that the API server does not know counts as a kind without objects.
 
-    :param named: names of images in addition to those of the fabrics, by the variable that sets them
+    :param named: names of images that are stored in the result as they are, by the variable of the collection that sets
+        each of them
     :raises ApiError: the API server cannot be reached
     """
     errors: list[str] = []
@@ -51,9 +52,10 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
 
 
 def _is_kind_served(cluster: Cluster, kind: str) -> bool:
-    """Return whether the API server knows the API group of a kind. Return True if this cannot be determined. A refused
-    list is no evidence, because the API server checks the rights of the user before it checks whether it knows the
-    kind.
+    """Return whether the API server knows the API group of a kind. Return True if this cannot be determined.
+
+    This is checked after a list was refused: the refusal does not show whether the server knows the kind, because it
+    checks the rights of the user first.
 
     :raises ApiError: the API server cannot be reached
     """

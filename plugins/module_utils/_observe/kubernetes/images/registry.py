@@ -50,7 +50,8 @@ class RegistryQuery:
     """An image whose existence in its registry is queried.
 
     :ivar name: ``registry/path`` with its tag or digest
-    :ivar by_system: accept also a tag that has a hyphen and a suffix, such as an operating system, after this tag
+    :ivar by_system: whether a tag with a suffix behind this tag and a hyphen, such as the name of an operating system,
+        also counts
     """
 
     name: str
@@ -77,11 +78,12 @@ class _Silent(RdmaError):
 def ask(
     images: typing.Sequence[RegistryQuery], logins: Logins, authority: str, limit: float
 ) -> dict[RegistryQuery, RegistryReply]:
-    """Query registries for images, without pulling them. Return the reply for each image: whether the registry has it,
-    or the reason why this is not known.
+    """Query registries for images, without pulling them. Return the reply for each image: the registry has it
+    (``there``) or not (``missing``), refuses the credentials (``refused``), or gave no usable answer (``silent``), with
+    the reason.
 
     :param images: images to query
-    :param logins: credentials by registry
+    :param logins: credentials, by registry or repository
     :param authority: file with the certificates to trust instead of those of the system; empty for those of the system
     :param limit: limit in seconds for all queries. Images without an answer by then get the state ``silent``
     :raises RdmaError: the file with the certificates cannot be read
@@ -113,8 +115,8 @@ class _Work:
         self._changed = threading.Condition()
 
     def through(self, images: list[RegistryQuery], dead: list[str]) -> None:
-        """Query the images of one registry one after the other, until none is left or the time is over. Several threads
-        may do this for the same registry.
+        """Query the images of one registry one after the other, until no image is left or the time is over. Several
+        threads may do this for the same registry.
 
         :param images: images that are not queried yet, shared by these threads. Each thread removes the image that it
             queries
@@ -208,7 +210,7 @@ class _Registry:
         :param method: HTTP method of the request
         :param path: path of the first request
         :param location: header ``Location`` of the answer
-        :raises _Silent: the address is not a valid HTTPS address, or does not answer
+        :raises _Silent: the address is not a valid HTTPS address, or does not answer before the deadline
         """
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
         if (

@@ -63,6 +63,7 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
     the row gets no value.
 
     :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs of the node
     """
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
@@ -79,8 +80,8 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
 
 def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
     """Add the tuning row with the CPU latency limit that a process currently requests to ``rows``, and return this
-    limit in microseconds. If no process requests a limit, return the default of the kernel. Opening the file for
-    reading does not lower the limit.
+    limit in microseconds. If no process requests a limit, or if it cannot be read, return the default of the kernel.
+    Opening the file for reading does not lower the limit.
 
     :param rows: collector of the tuning rows of the node
     :param devices: reader of the folder /dev of the node
@@ -99,11 +100,12 @@ def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
 
 
 def _read_idle_latency(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
-    """Add the tuning row with the latency of the deepest idle state that a CPU may enter to ``rows``. The kernel never
-    chooses a state with a latency above the requested limit (drivers/cpuidle/governor.c).
+    """Add the tuning row with the latency, in microseconds, of the deepest idle state that a CPU may enter to ``rows``.
+    The kernel never chooses a state with a latency above the requested limit (drivers/cpuidle/governor.c).
 
     :param rows: collector of the tuning rows of the node
-    :param folder: folder of the CPU's idle states
+    :param sysfs: reader of the sysfs of the node
+    :param folder: folder of the CPU, relative to sysfs
     :param cpu: number of the CPU
     :param held: requested latency limit in microseconds
     """

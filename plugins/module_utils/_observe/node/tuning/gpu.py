@@ -54,8 +54,8 @@ _PROGRAMS = (
 
 
 def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
-    """Add the tuning rows of the GPUs that ``nvidia-smi`` reports to ``rows``. If the program is missing or fails, add
-    the reason to each of these rows.
+    """Add the tuning rows of the GPUs that ``nvidia-smi`` reports to ``rows``. If the program is missing or fails,
+    these rows are marked as unread with the reason.
 
     :param rows: collector of the tuning rows (observable properties) of the node
     :param sysfs: reader of the sysfs of the node
@@ -119,9 +119,9 @@ def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
 
 
 def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[str, nvidia_smi.Gpu]) -> None:
-    """Add the tuning rows with the state of each GPU in the NVLink fabric to ``rows``. A GPU without such a fabric gets
-    no value. If only some GPUs have a state, the GPUs without one are reported as unread, and so is a field that the
-    driver does not know.
+    """Add the tuning rows with the state of each GPU in the NVLink fabric to ``rows``. If no GPU has a state, the rows
+    get no value. If only some GPUs have a state, the row of each other GPU is marked as unread, and so is the row of a
+    field that the driver does not know.
 
     :param rows: collector of the tuning rows of the node
     :param asked: fields that the driver knows
@@ -146,7 +146,10 @@ def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[
 
 def _read_registration(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
     """Return the registration of a GPU with the NVLink fabric: its status, such as ``Success``, if the registration is
-    completed, otherwise the state of the registration. Return None for a GPU without such a fabric.
+    completed, otherwise the state of the registration, such as ``In Progress``. Return None for a GPU without such a
+    fabric.
+
+    :param gpu: values of the fields that nvidia-smi reports, by field
     """
     state, status = (_NAME_BEFORE.sub("", gpu.get(f"fabric.{name}", "")) for name in ("state", "status"))
     if not state or state == _NOT_SUPPORTED:
@@ -156,7 +159,9 @@ def _read_registration(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
 
 def _read_clique(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
     """Return the clique of a GPU in the form of the label ``nvidia.com/gpu.clique``: ClusterUUID.CliqueId. Return None
-    if its NVLink ends in its own machine, or if the driver does not report both.
+    if the NVLink of the GPU ends in its own machine, or if the driver does not report both parts.
+
+    :param gpu: values of the fields that nvidia-smi reports, by field
     """
     cluster, clique = gpu.get("fabric.clusterUuid", ""), gpu.get("fabric.cliqueId", "")
     return None if _NO_CLUSTER.match(cluster) or not clique else f"{cluster}.{clique}"
@@ -204,7 +209,11 @@ def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsRe
 
 
 def _find_program(host: str) -> typing.Optional[list[str]]:
-    """Return the command that runs nvidia-smi. Return None if it is not installed."""
+    """Return the command that runs nvidia-smi, as a list of words. Without a program on the search path, use that of
+    the node or of a driver container, through chroot. Return None if no program is found, or if chroot is missing.
+
+    :param host: folder with the files of the node
+    """
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:
         return [own]

@@ -85,8 +85,8 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
     meanwhile is ignored.
 
     Any user can give any name to a process, so only processes of root outside of containers count. The mount namespace
-    does not identify these, because systemd units have private ones. The path of the program does not either, because
-    some distributions have one program for several tools.
+    of a process does not show that it is outside of containers, because systemd units have private mount namespaces.
+    The path of its program does not either, because some distributions have one program for several tools.
 
     :param rows: collector of the tuning rows of the node
     :param proc: reader of the procfs of the node
@@ -122,8 +122,8 @@ def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
 
 
 def _parse_tuned_profile(text: str) -> str:
-    """Return the tuned profiles, which are on one line. NTO writes only the profile of the node. Return ``none`` for an
-    empty file.
+    """Return the names of the tuned profiles in a file with one line, as they are. The node tuning operator writes only
+    the profile of the node. Return ``none`` for an empty file.
 
     :raises ParseError: the text does not consist of profile names
     """

@@ -67,10 +67,11 @@ def read(
 
 
 def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
-    """Add the tuning rows with the ARP settings of an interface to ``rows``. The larger of the values for all
-    interfaces and for this interface is in effect (Documentation/networking/ip-sysctl.rst).
+    """Add the tuning rows with the ARP settings of an interface to ``rows``. Of the value for all interfaces and the
+    value for this interface, the larger is in effect (Documentation/networking/ip-sysctl.rst) and is added.
 
     :param rows: collector of the tuning rows of the node
+    :param proc: reader of the procfs of the node
     :param netdev: name of the interface
     :param hca: name of the HCA of the interface, with which the values are stored
     """
@@ -84,10 +85,12 @@ def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> 
 
 
 def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
-    """Add the tuning rows with trust mode, PFC and ECN of an interface to ``rows``. ``dcb`` works with any driver. The
-    sysfs files exist only with the driver packages of NVIDIA.
+    """Add the tuning rows with trust mode, PFC and ECN of an interface to ``rows``. PFC comes from the program ``dcb``,
+    which works with any driver. ECN comes from sysfs files that exist only with the driver packages of NVIDIA, and so
+    does the trust mode if its file exists; otherwise ``dcb`` provides it.
 
     :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs that has the interface
     :param netdev: name of the interface
     :param hca: name of the HCA of the interface, with which the values are stored
     """
@@ -142,9 +145,11 @@ def _read_traffic_classes(
     rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str
 ) -> None:
     """Add two tuning rows to ``rows``: the traffic class and the type of service that the driver sets on RoCE packets
-    of a program that chooses neither value itself.
+    of a program that chooses neither value itself. A value whose file is absent is left out.
 
     :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs that has the device
+    :param configfs: reader of /sys/kernel/config of the node
     :param device: name of the RDMA device
     :param port: number of the port on the device
     :param hca: name of the HCA, with which the values are stored

@@ -27,8 +27,8 @@ _AS_ROOT = "only 64 bytes of the configuration space could be read; only root ca
 class Function(typing.NamedTuple):
     """A PCI function, with the sysfs in which it was found.
 
-    :ivar name: name of the function in tuning rows, such as that of its RDMA device
-    :ivar address: PCI address
+    :ivar name: name of the function in tuning rows, such as that of its RDMA device; a GPU has its PCI address
+    :ivar address: PCI address, such as ``0000:3c:00.0``
     :ivar sysfs: reader of the sysfs that has the function
     """
 
@@ -73,7 +73,8 @@ def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
 
 
 def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
-    """Return the physical functions that have an RDMA device, each with the sysfs that contains it.
+    """Return the physical functions that have an RDMA device, each with the sysfs that contains it, in the order of
+    ``hcas``.
 
     :param readers: readers of the sysfs roots
     :param hcas: all network functions
@@ -153,9 +154,10 @@ def _format_numa_node(text: str) -> str:
 
 def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
     """Add a tuning row to ``rows`` with a value for each function: ``yes`` if the BIOS reports its NUMA node, otherwise
-    ``no``. A machine with one NUMA node gets no value, because its BIOS need not report the node.
+    ``no``. On a machine with one NUMA node the functions get no value, because its BIOS need not report the node.
 
     :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs root that contains the NUMA nodes
     :param functions: HCAs and GPUs
     """
     before = len(sysfs.errors)
@@ -173,7 +175,12 @@ def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Functi
 
 
 def _read_isolated_cpus(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
-    """Return the CPUs that the kernel isolates for jobs. Return None if they are unknown."""
+    """Return the numbers of the CPUs that the kernel isolates for jobs. If they cannot be read, mark the row
+    ``irq_isolated`` as unread with the reason, and return None.
+
+    :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs root that contains the CPUs
+    """
     before = len(sysfs.errors)
     found = [sysfs.value(f"{_CPUS}/{name}", parse_cpu_list) for name in ("isolated", "nohz_full")]
     if len(sysfs.errors) > before:
@@ -183,11 +190,12 @@ def _read_isolated_cpus(rows: Rows, sysfs: SysfsReader) -> typing.Optional[froze
 
 
 def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
-    """Return the PCI configuration space of a function. If no more than ``least`` bytes of it can be read, add the
-    reason to the given rows and return None.
+    """Return the PCI configuration space of a function. If no more than ``least`` bytes of it can be read, mark the
+    given rows as unread with the reason, and return None.
 
     :param rows: collector of the tuning rows of the node
-    :param least: number of bytes that every user can read
+    :param function: PCI function
+    :param least: number of bytes that every user can read; only root can read more
     :param for_rows: names of the tuning rows whose values come from the configuration space
     """
     before = len(function.sysfs.errors)
@@ -229,11 +237,15 @@ def _read_relaxed_ordering(rows: Rows, row: str, function: Function) -> None:
 def _read_interrupt_locality(
     rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]
 ) -> None:
-    """Add two tuning rows about the interrupts of an HCA to ``rows``. The first is ``local`` if all interrupts go to
-    CPUs of the NUMA node of the HCA, otherwise ``remote``. The second is ``isolated`` if an interrupt goes to an
-    isolated CPU, otherwise ``apart``.
+    """Add two tuning rows about the interrupts of an HCA to ``rows``. The row ``irq_locality`` is ``local`` if all
+    interrupts go to CPUs of the NUMA node of the HCA, otherwise ``remote``. The row ``irq_isolated`` is ``isolated`` if
+    an interrupt goes to an isolated CPU, otherwise ``apart``.
+
+    An HCA without interrupts gets no value. If a file cannot be read, both rows are marked as unread.
 
     :param rows: collector of the tuning rows of the node
+    :param proc: reader of the procfs of the node
+    :param hca: PCI function of the HCA
     :param isolated: CPUs that the kernel isolates for jobs; None if unknown
     """
     before = len(hca.sysfs.errors) + len(proc.errors)
@@ -255,8 +267,8 @@ def _read_interrupt_locality(
 
 
 def _read_gpu_link_width(rows: Rows, card: Function) -> None:
-    """Add the tuning row with the PCIe link width of a GPU in lanes to ``rows``. The link speed is not added, because
-    an idle GPU reduces it.
+    """Add the tuning row with the PCIe link width of a GPU to ``rows``: ``full``, or text such as ``x8 of x16`` with
+    the current and the possible lanes. The link speed is not added, because an idle GPU reduces it.
 
     :param rows: collector of the tuning rows of the node
     :param card: PCI function of the GPU
@@ -274,12 +286,15 @@ def _read_gpu_link_width(rows: Rows, card: Function) -> None:
 
 
 def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """Add two tuning rows to ``rows``: the distance of a GPU to its nearest HCA, and whether the bridges between them
-    redirect packets to the host by ACS.
+    """Add two tuning rows to ``rows``: the distance class of a GPU to its nearest HCA, and for each bridge between them
+    whether it redirects packets to the host by ACS (``redirect``, ``direct`` or ``exempt``). Without HCAs nothing is
+    added.
 
     :param rows: collector of the tuning rows of the node
     :param card: PCI function of the GPU
-    :param exempt: whether packets take another path, so that the ACS settings of these bridges do not matter
+    :param hcas: PCI functions of the HCAs
+    :param exempt: whether packets between GPU and HCA take another path, so that the ACS settings of these bridges do
+        not matter
     """
     if not hcas:
         return

@@ -21,7 +21,7 @@ Parser = typing.Callable[[str], typing.Any]
 
 class Rows:
     """A collector of the tuning rows of a node. Each row is one observable property, with a value for each device that
-    has it. A row with neither a value nor an error means that the node does not have the property.
+    has the property. A row with neither a value nor an error shows that the node does not have the property.
     """
 
     def __init__(self) -> None:
@@ -44,8 +44,9 @@ class Rows:
         the file is absent, the row gets no value.
 
         :param row: name of the tuning row
+        :param reader: reader of the folder with the file
         :param name: path of the file, relative to the folder of the reader
-        :param parser: function that parses the text of the file
+        :param parser: function that gets the text of the file and returns the value
         :param where: device or CPU to which the value belongs; None for the whole node
         """
         before = len(reader.errors)
@@ -61,7 +62,8 @@ class Rows:
         """Add a value from the output of a program to a tuning row, or the error if the output cannot be parsed.
 
         :param row: name of the tuning row
-        :param parser: function that parses the text
+        :param parser: function that gets the text and returns the value
+        :param text: output of the program, or a part of it
         :param where: device or CPU to which the value belongs; None for the whole node
         """
         try:
@@ -90,5 +92,10 @@ def _summarize_locations(where: typing.Sequence[Where]) -> tuple[str, ...]:
 
 
 def reader_of(readers: typing.Sequence[SysfsReader], name: str) -> SysfsReader:
-    """Return the first reader whose sysfs contains a file or folder. If none contains it, return the first reader."""
+    """Return the first of several sysfs readers whose folder contains a file or folder. If none contains it, return the
+    first reader.
+
+    :param readers: readers of the sysfs roots, at least one
+    :param name: path of the file or folder, relative to a root
+    """
     return next((reader for reader in readers if os.path.lexists(os.path.join(reader.folder, name))), readers[0])

@@ -17,12 +17,13 @@ from .readiness import find_node
 
 
 def create_or_adopt_pod(cluster: Cluster, wanted: Resource, lost: bool) -> Resource:
-    """Create a pod, or return the one that an earlier request has created.
+    """Create a pod, and return its object of the API. If an earlier request of this run has created the pod, return
+    that pod.
 
-    :param wanted: definition of the pod
-    :param lost: whether the answer to an earlier request was lost, so that the pod may exist. It is recognized by
-        the label of this run. A mirror pod is refused, because the kubelet of another node could create it with
-        that label
+    :param wanted: object of the pod, as the collection renders it
+    :param lost: whether the answer to an earlier request was lost, so that the pod may exist. The existing pod is
+        accepted only if it has the label of this run, is not being deleted and is not a mirror pod, which the kubelet
+        of another node could create with that label
     :raises ApiError: the API server refuses the pod, or cannot be reached
     """
     try:
@@ -45,11 +46,11 @@ def create_or_adopt_pod(cluster: Cluster, wanted: Resource, lost: bool) -> Resou
 
 
 def explain_taken(cluster: Cluster, item: RdmaPod, error: ApiError) -> RdmaPod:
-    """Return the pod with an error that explains why its name is in use: by a pod of an earlier run, or by a mirror
-    pod of a kubelet, which no deletion ends.
+    """Return a pod that could not be created, with an error that explains the use of its name: by a pod of an earlier
+    run (cause ``stuck``), or by a mirror pod of a kubelet, which no deletion ends (cause ``taken``).
 
     :param item: the pod that could not be created
-    :param error: error of the API server
+    :param error: error of the API server about the creation
     """
     try:
         found = cluster.get("Pod", item.namespace, item.name)

@@ -48,10 +48,11 @@ class PodInspector:
         """Prepare the inspections of the pods of a run; no shell is opened yet.
 
         :param plan: fabrics, nodes and settings of the measurement
-        :param open_shell: function that opens a shell in a pod, given the PCI address of its function, or an empty text
-            if unknown
-        :param await_api: function that waits until the API server answers
-        :param find_fate: function that returns the failure of a pod that is gone; None if it is not gone
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param open_shell: function that gets a pod and the PCI address of its function (empty if unknown), and returns
+            a shell in the pod
+        :param await_api: function without arguments that waits until the API server answers
+        :param find_fate: function that gets a pod and returns its failure if it is gone; None if it is not gone
         """
         self._plan = plan
         self._clock = clock
@@ -60,8 +61,8 @@ class PodInspector:
         self._find_fate = find_fate
 
     def inspect(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
-        """Inspect a ready pod: find the RDMA device of its virtual function, its address, its rail and its rates. An
-        unexpected exception becomes the error of this pod.
+        """Inspect a ready pod: find the RDMA device of its virtual function, its address, its rail and its rates. If
+        this fails, also with an unexpected exception, the pod gets the reason as its error.
 
         :param fabric: fabric of the pod
         :param item: pod that is ready
@@ -147,6 +148,7 @@ class PodInspector:
         """Read the first output of the pod's shell, which describes the pod. If the connection is lost, wait for the
         API server and try again.
 
+        :param item: pod that is ready
         :param pci: PCI address of the pod's function; empty if unknown
         :raises ApiError: the pod does not exist or does not run
         """
@@ -164,12 +166,16 @@ class PodInspector:
 
     @property
     def _look_seconds(self) -> float:
-        """The time limit for the first output of a pod's shell, in seconds."""
+        """Return the time limit for the first output of a pod's shell, in seconds."""
         return max(PROBE_LIMIT, _LOOK_PART * self._plan.pod_seconds)
 
     def _find_shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
-        """Return the PCI address of the function whose RDMA device all pods of a node share. It is found on the node,
-        because the interface in such a pod has no PCI address. Return None for profiles without shared devices.
+        """Return the PCI address of the function whose RDMA device all pods of a node share. Return None for profiles
+        without shared devices, and if the function is not known.
+
+        The address comes from the node, because the interface in such a pod has no PCI address.
+
+        :param node: name of the node
         """
         return (
             next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None)
@@ -178,8 +184,8 @@ class PodInspector:
         )
 
     def _put_on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
-        """Return the pod with the rail of its HCA, or with an error if its HCA is not on a rail of the fabric. On a
-        fabric with a single rail, a pod whose HCA is not known is accepted.
+        """Return the pod with the number of its rail. The pod gets an error if its HCA is not on a rail of the fabric.
+        On a fabric with a single rail, a pod whose HCA is not known is accepted unchanged.
 
         :param item: the inspected pod
         """

@@ -18,7 +18,7 @@ DELETED = "was deleted"
 
 
 def explain_loss(item: Resource, dropped: bool) -> str:
-    """Return the reason why a pod that was ready is lost; empty if it is not lost.
+    """Return the reason why a pod that was ready is lost. Return an empty text if it is still ready.
 
     :param item: last known object of the pod
     :param dropped: whether the API server reported the deletion of the pod
@@ -33,7 +33,8 @@ def explain_loss(item: Resource, dropped: bool) -> str:
 def make_failure(item: RdmaPod, detail: str) -> Failure:
     """Return the failure of a pair whose pod is lost.
 
-    :param detail: reason why the pod is lost
+    :param item: the lost pod
+    :param detail: reason why the pod is lost, as ``explain_loss`` returns it
     """
     joint = " " if detail == DELETED else ": "
     return Failure(

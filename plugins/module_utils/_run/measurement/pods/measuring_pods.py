@@ -40,10 +40,10 @@ from .removal import SELECTOR, PodRemoval, name_with_namespace
 
 
 class MeasuringPods:
-    """The measuring pods of one run, with methods that create, inspect and remove them and run commands in them.
+    """A client that creates, inspects and removes the measuring pods of one run, and runs commands in them.
 
-    The run holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and pods of other runs
-    are leftovers.
+    The caller must hold the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and pods of
+    other runs are leftovers.
     """
 
     def __init__(
@@ -75,14 +75,16 @@ class MeasuringPods:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
-        """Return the nodes of the cluster by name. They are read once for all fabrics."""
+        """Return the nodes of the cluster by name. They are read once for all fabrics, at the first use."""
         return {node.name: node for node in map(kubernetes.parse_node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
-        """Start one pod for each node and rail of the fabric, and wait until they are ready.
+        """Start one pod for each node and rail of the fabric, and wait until the pods are ready.
 
+        :param pool: threads in which pods are created and inspected
         :param seconds: maximum duration of the measurements in the pods, in seconds
-        :returns: the pods. One that cannot be used has the reason as its error
+        :returns: one pod for each node and rail. A pod that cannot be used has the reason as its error
+        :raises ApiError: the API server cannot be reached
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -119,13 +121,13 @@ class MeasuringPods:
             threading.Thread(target=self._watch_lost_pods, args=(self._heard,), daemon=True).start()
 
     def _open_feed(self) -> WatchFeed:
-        """Return a feed of changes of the measuring pods. It covers only their namespace, because tenants choose names
-        and labels freely in all other namespaces.
+        """Return a feed of changes of the measuring pods. It covers only the namespace of the measurement, because
+        tenants choose names and labels freely in all other namespaces.
         """
         return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
-        """Return whether a pod was created by this run, and not by another run under the same name.
+        """Return whether this run created a pod. A pod of another client or run may have the same name.
 
         :param found: object of the pod
         """
@@ -133,8 +135,13 @@ class MeasuringPods:
         return uid is not None and uid == self._uids.get(name_of(found))
 
     def _watch_lost_pods(self, feed: WatchFeed) -> None:
-        """Record the pods that are lost during the measurement. The connection to a pod on a dead node is not closed,
-        so each command in it would otherwise wait until its time limit. Runs in a thread.
+        """Record the pods that are lost during the measurement, until the run ends. This method runs in a thread of its
+        own.
+
+        The record is needed because the connection to a pod on a dead node is not closed, so each command in it would
+        wait until its time limit.
+
+        :param feed: source of the changes of pods
         """
         while not self._over:
             change = feed.get(1.0)
@@ -149,29 +156,35 @@ class MeasuringPods:
         feed.stop()
 
     def gone(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Return the failure of the first of these pods that was ready and no longer is, as reported by the watch.
-        Return None if all are still ready.
+        """Return the failure of the first of some pods that was ready and, as the watch reported, no longer is. Return
+        None if all are still ready. Unlike ``fate``, this does not ask the API server.
+
+        :param pods: pods of this run
         """
         found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
         return make_failure(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
-        """Delete pods that are no longer needed, without a wait for their end. A pod that cannot be deleted now is
+        """Delete pods that are no longer needed, without waiting for their end. A pod that cannot be deleted now is
         deleted at the end of the run.
+
+        :param pool: threads in which pods are deleted
+        :param pods: pods of this run
         """
         list(pool.map(self._discard_pod, [item for item in pods if item.name]))
 
     def _draw_rail_pods(
         self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float
     ) -> list[RdmaPod]:
-        """Start pods until each rail of each node has one, and return one pod for each of them.
+        """Start pods until each rail of each node has a pod, and return one pod for each rail of each node.
 
-        The device plugin chooses the virtual function of a pod, and thereby its rail. The method starts as many pods on
-        a node as it has HCAs, and repeats this until each rail has a pod. With V functions on each of H HCAs, (H - 1) x
-        V + 1 pods cover all HCAs. Surplus pods are deleted at once.
+        The device plugin chooses the virtual function of a pod, and thereby its rail. So as many pods are started on a
+        node as it has HCAs, and this is repeated until each rail has a pod. With V functions on each of H HCAs, (H - 1)
+        x V + 1 pods cover all HCAs. Surplus pods are deleted at once. A rail without a pod gets a placeholder with the
+        reason as its error.
 
         :param pool: threads in which pods are started
-        :param offered: number of allocatable functions of each node
+        :param offered: number of allocatable functions, by node
         :param seconds: maximum duration of the measurements in the pods, in seconds
         """
         hcas = fabric_rails(fabric).stop
@@ -220,8 +233,10 @@ class MeasuringPods:
         return chosen
 
     def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
-        """Return the pod of one rail of a node. If there is none, the returned placeholder has the reason as its error.
+        """Return the pod of one rail of a node. Without a usable pod, return a pod that could not be used or a
+        placeholder, with the reason as its error.
 
+        :param node: name of the node
         :param rail: number of the rail
         :param pods: pods that were started on the node
         :param spent: seconds that the starts of these pods took
@@ -246,10 +261,12 @@ class MeasuringPods:
     def start_whole(
         self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]
     ) -> list[PodOfNode]:
-        """Start one pod on each node that takes all of the node's rails, and wait until they are ready. Return each pod
-        with its object of the API. A pod that cannot be used has the reason as its error.
+        """Start one pod on each node that takes all of the node's rails, and wait until the pods are ready. Return each
+        pod with its object of the API, which is empty if it is not known. A pod that cannot be used has the reason as
+        its error.
 
-        :param wanted: definition of the pod, by node
+        :param pool: threads in which pods are created
+        :param wanted: object of the pod, as the collection renders it, by node
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -265,7 +282,8 @@ class MeasuringPods:
         return [ready.get(item.name, (item, {})) for item in made]
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
-        """Create a pod that measures one rail of a node, and return it.
+        """Create a pod that measures one rail of a node, and return it. If the API server refuses it, the pod has this
+        error.
 
         :param node: name of the node
         :param number: number that distinguishes the pods of the fabric on the node
@@ -277,10 +295,12 @@ class MeasuringPods:
         )
 
     def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
-        """Create a pod. If the API server refuses it, return the pod with that error. Retry for up to ``pod_seconds``
-        of the plan while it is not known whether the API server created the pod.
+        """Create a pod, and return it. If the API server refuses it, the pod has this error. While it is not known
+        whether the API server created the pod, retry for up to ``pod_seconds`` of the plan.
 
-        :param wanted: definition of the pod
+        :param node: name of the node
+        :param wanted: object of the pod, as the collection renders it
+        :raises ApiError: the API server cannot be reached
         """
         result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
         end, lost = self._clock() + self._plan.pod_seconds, False
@@ -303,10 +323,10 @@ class MeasuringPods:
             self.await_api()
 
     def shell(self, item: RdmaPod, pci: str = "") -> Shell:
-        """Return the connection to a pod, and open it again if it is broken.
+        """Return the connection to a pod. It is opened by the first call, and again if it is broken.
 
         :param pci: PCI address of the pod's function; empty if unknown
-        :raises ApiError: the pod does not exist or does not run
+        :raises ApiError: the pod does not exist or does not run, or the run has ended
         """
         if self._over:
             raise ApiError(0, "Interrupted", "the run has ended", f"exec in pod {item.name}")
@@ -328,12 +348,16 @@ class MeasuringPods:
                 self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
     def remove(self) -> tuple[str, ...]:
-        """Delete all pods of this run and of interrupted runs, and return the names of the pods that existed."""
+        """Delete all pods of this run and of interrupted runs, and return a text about each pod that existed: its
+        namespace/name or, if its node did not confirm its end, a sentence.
+
+        :raises ApiError: the API server cannot be reached, or refuses
+        """
         return self._removal.remove()
 
     def await_api(self) -> None:
-        """Wait until the API server answers, at most ``pod_seconds`` of the plan. Without the API server, measurements
-        would fail even on a good fabric.
+        """Wait until the API server answers, at most ``pod_seconds`` of the plan. Call this before a measurement is
+        repeated: without the API server, it would fail even on a good fabric.
         """
         since = self._clock()
         with self._asking:
@@ -347,14 +371,15 @@ class MeasuringPods:
                 self._answered = self._clock()
 
     def leave(self) -> None:
-        """Close the connections to the pods. The pods remain."""
+        """Close the connections to the pods, and open no further ones. The pods remain."""
         self._over = True
         for shell in list(self._shells.values()):
             shell.close()
 
     def end(self) -> tuple[str, ...]:
-        """Close the connections, remove the pods, and return the pods that still exist. Errors of the API server are
-        returned as text, so that they do not hide the results.
+        """Close the connections, remove the pods, and return a text about each pod that may still run: its
+        namespace/name, or a sentence. An error of the API server is returned as such a text instead of being raised, so
+        that it does not hide the results.
         """
         self.leave()
         end = self._clock() + self._plan.pod_seconds
@@ -368,8 +393,11 @@ class MeasuringPods:
             self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Read the current state of these pods from the API server. Return the failure of the first one that is gone or
-        ending, because it was evicted or deleted, or its node is lost. Return None otherwise.
+        """Read the current state of some pods from the API server. Return the failure of the first pod that is gone or
+        no longer ready, because it was evicted or deleted, or its node is lost. Return None otherwise. A pod that
+        cannot be read is skipped.
+
+        :param pods: pods of this run
         """
         for item in pods:
             try:

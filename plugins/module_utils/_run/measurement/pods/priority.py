@@ -16,7 +16,7 @@ _NEVER = "Never"
 
 
 class PodPriority:
-    """A reporter of the priority of the pods of each fabric. It reports each fact once."""
+    """A reporter of the preemption by the pods of each fabric. It reports each fact about a fabric once."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -25,8 +25,8 @@ class PodPriority:
         self._reported: set[str] = set()
 
     def announce(self, fabric: Fabric) -> None:
-        """Report, before the first pod of a fabric is created, that its pods may preempt others if the intent sets no
-        PriorityClass.
+        """If the intent sets no PriorityClass, report that the pods of a fabric may preempt other pods. Call this
+        before the first pod of the fabric is created.
         """
         if fabric.pods.priority_class is None and fabric.name not in self._announced:
             self._announced.add(fabric.name)
@@ -36,7 +36,7 @@ class PodPriority:
             )
 
     def report_policy(self, fabric: Fabric, made: Resource) -> None:
-        """Report that the PriorityClass in the intent preempts other pods.
+        """If the PriorityClass in the intent lets the pods of a fabric preempt other pods, report this.
 
         :param made: pod as the API server created it
         """

@@ -32,7 +32,7 @@ _EVENTS = 200
 
 
 def explain_unready(stand: PodState) -> str:
-    """Return the reason why a pod that was ready is no longer ready; empty if it still is.
+    """Return the reason why a pod that was ready is no longer ready. Return an empty text if it still is.
 
     :param stand: current state of the pod
     """
@@ -42,15 +42,15 @@ def explain_unready(stand: PodState) -> str:
 
 
 def find_node(item: Resource) -> str:
-    """Return the name of the node of a pod; empty until it has one."""
+    """Return the name of the node of a pod. Return an empty text until the pod is assigned to a node."""
     return str((item.get("spec") or {}).get("nodeName") or "")
 
 
 def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
-    """Update the nodes of the pods that are being deleted but have not ended.
+    """Update the record of pods that are being deleted but have not ended.
 
-    :param leaving: name of the node by the uid of such a pod; changed by this function
-    :param change: changed pods
+    :param leaving: name of the node of each such pod, by uid of the pod; changed by this function
+    :param change: change of the objects of pods
     """
     for item in change.items:
         uid = str(item["metadata"].get("uid"))
@@ -61,8 +61,9 @@ def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
 
 
 def _find_host(event: Resource) -> str:
-    """Return the node of the component that wrote an Event. Return an empty string if the Event names none, as those of
-    the scheduler and of multus. The node is not reliable, because the writer of an Event can set any value.
+    """Return the node of the component that wrote an Event. Return an empty text if the Event does not name a node,
+    such as an Event of the scheduler or of multus. The name is not reliable, because the writer of an Event can set any
+    value.
     """
     source = event.get("source")
     host = source.get("host") if isinstance(source, dict) else ""
@@ -72,7 +73,7 @@ def _find_host(event: Resource) -> str:
 
 
 class ReadinessWait:
-    """The wait until the pods of one run are ready or have failed."""
+    """A wait until the pods of one run are ready or have failed."""
 
     def __init__(
         self,
@@ -82,8 +83,9 @@ class ReadinessWait:
     ) -> None:
         """Prepare the waits of a run; nothing is watched yet.
 
-        :param open_feed: function that returns a feed of changes of pods
-        :param is_ours: function that returns whether this run created a pod
+        :param measurement: plan, client of the API server and clock of the measurement
+        :param open_feed: function without arguments that returns a feed of changes of pods
+        :param is_ours: function that gets a pod and returns whether this run created it
         """
         self._measurement = measurement
         self._open_feed = open_feed
@@ -95,13 +97,15 @@ class ReadinessWait:
         spent: typing.Optional[dict[str, float]] = None,
         together: bool = False,
     ) -> dict[str, PodOfNode]:
-        """Wait for pods. Return two objects for each pod, by its name: the pod, with the error that prevented it if it
-        did not become ready, and the object that the API server returned for it.
+        """Wait for pods until each is ready, has failed, or its time is over. Return two values for each pod, by its
+        name: the pod, which has an error if it did not become ready, and its object of the API, which is empty if it is
+        not known.
 
-        :param spent: seconds that earlier pods took, by node, to which this function adds the duration of this wait;
-            None to count only this wait
-        :param together: whether to shorten the wait for the remaining pods after most are ready, so that one slow
-            kubelet does not delay the measurement of all nodes
+        :param pods: pods to wait for
+        :param spent: seconds that earlier pods of each node took, by node. They reduce the time of the node, and the
+            duration of this wait is added to them. None: only this wait counts
+        :param together: whether to shorten the wait for the remaining pods when more than half are ready, so that one
+            slow kubelet does not delay the measurement of all nodes
         """
         done: dict[str, PodOfNode] = {}
         if not pods:
@@ -157,10 +161,12 @@ class ReadinessWait:
         return done
 
     def _guard_judge(self, item: RdmaPod, *state: typing.Any) -> typing.Optional[PodOfNode]:
-        """Return the pod if it is ready or has failed, and None while it may still become ready. An unexpected
-        exception becomes the error of this pod, because its status was written by the kubelet of a single node.
+        """Return the pod with its object of the API if it is ready or has failed. Return None while it may still become
+        ready. An unexpected exception becomes the error of this pod, because its status was written by the kubelet of a
+        single node.
 
         :param item: pod that is awaited
+        :param state: further arguments of ``_judge_pod``
         """
         try:
             return self._judge_pod(item, *state)
@@ -180,9 +186,9 @@ class ReadinessWait:
         None while it may still become ready.
 
         :param item: pod that is awaited
-        :param found: object of the pod; None if the API server does not show it
+        :param found: object of the pod; None if the API server does not report it
         :param since: suspect state of each pod and the time when it began, by name of the pod; updated by this method
-        :param leaving: nodes with pods that are being deleted but have not ended
+        :param leaving: names of nodes with pods that are being deleted but have not ended
         :param now: monotonic time in seconds
         :param over: whether the time of the pod is over
         """
@@ -213,11 +219,12 @@ class ReadinessWait:
         return dataclasses.replace(item, error=error, cause=cause), found
 
     def _find_last_warning(self, item: RdmaPod, uid: str) -> str:
-        """Return the last warning Event of the node about a pod, because errors of a CNI appear only in Events; empty
-        if there is none.
+        """Return the last warning Event about a pod as text, preferring one that names a cause. Return an empty text if
+        there is none, or if Events cannot be read. Events are read because errors of a CNI plugin appear only in them.
 
-        :param uid: uid of the pod, which the kubelets of other nodes do not know. They can write any number of Events
-            about its name
+        :param item: the pod
+        :param uid: uid of the pod. Events about another uid are ignored: kubelets of other nodes can write any number
+            of Events about the name of the pod, but do not know its uid
         """
         try:
             about = f"involvedObject.kind=Pod,involvedObject.name={item.name},involvedObject.uid={uid}"

@@ -28,13 +28,13 @@ _FINALIZERS = 3
 
 
 def name_with_namespace(item: Resource) -> str:
-    """Return ``namespace/name`` of an object."""
+    """Return ``namespace/name`` of a namespaced object."""
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
 def _explain_finalizers(item: Resource) -> str:
-    """Return a text that names the finalizers which block the deletion of a measuring pod, and the command that removes
-    them; empty if there are none. The collection gives pods no finalizer, but the kubelet of a node may.
+    """Return a text about the finalizers that block the deletion of a measuring pod, with the command that removes
+    them. Return an empty text if there are none. The collection gives pods no finalizer, but the kubelet of a node may.
 
     :param item: object of the pod
     """
@@ -51,7 +51,7 @@ def _explain_finalizers(item: Resource) -> str:
 class PodRemoval:
     """A client that removes the pods of all measurements in the namespace of the measurement.
 
-    :ivar forced: sentences on the pods whose objects were deleted although it is not known that their containers have
+    :ivar forced: a sentence about each pod whose object was deleted although it is not known that its containers have
         ended
     """
 
@@ -67,20 +67,25 @@ class PodRemoval:
         self.forced: list[str] = []
 
     def list_pods(self) -> tuple[Resource, ...]:
-        """Return the pods of all measurements in the namespace of the measurement. Pods with the same labels in other
-        namespaces belong to tenants or to an earlier release, whose pods a teardown finds.
+        """Return the pods of all measurements in the namespace of the measurement. Mirror pods are left out, because
+        their kubelet creates them again after each deletion.
 
-        Mirror pods are left out, because their kubelet creates them again after each deletion.
+        Pods with the same labels in other namespaces are not measuring pods of this release: they belong to tenants, or
+        to an earlier release, whose pods a teardown finds.
+
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         return self._cluster.list("Pod", NAMESPACE, SELECTOR, only=is_made_pod).items
 
     def remove(self) -> tuple[str, ...]:
         """Delete all pods of this run and of interrupted runs, and wait until they are gone.
 
-        A pod that does not end in time is deleted without a confirmation of its node, so that no single node blocks the
+        A pod that does not end in time is deleted without a confirmation by its node, so that no single node blocks the
         measurement.
 
-        :returns: names of the pods that existed
+        :returns: a text about each pod that existed, sorted: its namespace/name or, if its node did not confirm its
+            end, a sentence
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         found = self.list_pods()
         for item in found:
@@ -101,8 +106,10 @@ class PodRemoval:
         return tuple(sorted(forced.get(item["metadata"]["uid"]) or name_with_namespace(item) for item in found))
 
     def _force_deletion(self, item: Resource) -> str:
-        """Delete the object of a pod that does not end, without a confirmation of its node. Report this, and return the
-        reported sentence.
+        """Delete the object of a pod that does not end, without a confirmation by its node, and remove its finalizers.
+        Show a sentence about this to the user, and return it.
+
+        :param item: object of the pod
         """
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
         self._cluster.delete(
@@ -141,11 +148,14 @@ class PodRemoval:
 def remove_pods(
     cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None
 ) -> tuple[str, ...]:
-    """Remove the pods of an earlier run before its namespace is deleted, even if their nodes are lost. The deletion of
-    a namespace waits for the pods in it.
+    """Remove the pods of an earlier run, even if their nodes are lost. Call this before their namespace is deleted,
+    because the deletion of a namespace waits for the pods in it.
 
     :param seconds: maximum duration of the removal, in seconds
-    :returns: namespace and name of the pods that existed
-    :raises ApiError: the API server cannot be reached
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
+    :returns: a text about each pod that existed: its namespace/name or, if its node did not confirm its end, a sentence
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     return PodRemoval(cluster, Plan((), ClusterIntent(), (), pod_seconds=seconds), clock, pause, say).remove()
