@@ -14,8 +14,9 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import olm
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
-from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts as TeardownFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ObservedText
@@ -157,7 +158,7 @@ def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
     )
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
     facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), "rolls": (), **seen}
-    findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))
+    findings = teardown.check(Intent(()), TeardownFacts(stays=(stay,), **facts))
     (found,) = [finding for finding in findings if finding.check == "teardown.stays"]
     assert (
         (found.subject, found.status) == (stay.subject, "warn")

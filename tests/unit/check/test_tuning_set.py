@@ -9,8 +9,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts as TeardownFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as check_teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.check import check as check_teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts as TeardownFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import (

@@ -27,7 +27,9 @@ from dev.explained.explanation import Explanation
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TEARDOWN = frozenset(
-    re.findall(r'"(teardown\.[a-z_]+)"', (ROOT / "plugins/module_utils/_check/teardown.py").read_text(encoding="utf-8"))
+    check
+    for path in (ROOT / "plugins/module_utils/_check/teardown").glob("*.py")
+    for check in re.findall(r'"(teardown\.[a-z_]+)"', path.read_text(encoding="utf-8"))
 )
 #: whose commands are shown, by the package or program that has them
 TOOLS = {

@@ -18,7 +18,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import (
     read_answers,
     read_facts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
     CHANGES,
     FIRMWARE,
@@ -36,6 +35,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     list_shared_sources,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts as TeardownFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either import list_sides
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
@@ -51,7 +51,7 @@ from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as w
 RUN = "20260102T030405Z-aaaaaa"
 INTENT = functools.partial(Intent, ())
 NODES = ("worker-1", "worker-2")
-FACTS = {**{stage: facts for stage, (facts, _check) in TABLE.items()}, "teardown": teardown.Facts}
+FACTS = {**{stage: facts for stage, (facts, _check) in TABLE.items()}, "teardown": TeardownFacts}
 #: fields that no fact fills: the action that judges hands them over
 HANDED = {"teardown": {"operator_removed"}}
 

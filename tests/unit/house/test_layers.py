@@ -35,13 +35,11 @@ ALLOWED = {
 SHARED = {"job"}
 # the table of the stages, and the frame that calls them
 ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume"}
-# importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
-# teardown undoes what network did
+# importer: the modules of another stage that it may import. validate judges the figures that compare is given
 ACROSS = {
     "_check.validate.check": {"_check.compare.mistakes", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
     "_check.validate.controller": {"_check.operators.rbac"},
-    "_check.teardown": {"_analysis.disruption.machine_config"},
 }
 # what may do no I/O and know no Ansible
 PURE = {"_analysis", "_check", "_model", "_parse", "_plan", "_render", "_report"}

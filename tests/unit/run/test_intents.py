@@ -13,7 +13,8 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import INTENT_LABEL, mark_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds

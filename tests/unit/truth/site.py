@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
     SOURCES,
@@ -18,6 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Source,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts as TeardownFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import MirrorAnswer, MirrorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
@@ -194,7 +195,7 @@ def taken_back() -> tuple[Fleet, Hints]:
         "by_pods": (),
         "check_mode": False,
     }
-    hints, sources = typing.get_type_hints(teardown.Facts), SOURCES["teardown"]
+    hints, sources = typing.get_type_hints(TeardownFacts), SOURCES["teardown"]
     assert set(values) == set(sources)
     facts = {sources[field]: value for field, value in values.items()}
     return Fleet(SHAPE, intent, facts), {source: hints[field] for field, source in sources.items()}
@@ -203,4 +204,4 @@ def taken_back() -> tuple[Fleet, Hints]:
 def judge_teardown(fleet: Fleet, facts: typing.Mapping[Source, typing.Any]) -> tuple[Finding, ...]:
     """Return the findings of a teardown that has taken the operator back as well."""
     seen = {field: facts[source] for field, source in SOURCES["teardown"].items() if source in facts}
-    return teardown.check(fleet.intent, teardown.Facts(operator_removed=True, **seen))
+    return teardown.check(fleet.intent, TeardownFacts(operator_removed=True, **seen))
