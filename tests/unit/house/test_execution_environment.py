@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The definition of the execution environment, read by ansible-builder itself. The image that comes of it is not built
-here: that needs a registry."""
+"""The definition of the execution environment, read by ansible-builder itself. 'make ee' builds the image: that needs a
+base image, and podman."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
 
+MANAGER = "/usr/share/linerate-rdma/ee-packages"
 BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
 
 
@@ -49,7 +50,8 @@ def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib
         re.search(r"introspect\.py introspect .*--user-bindep=bindep\.txt", steps)
         and "ansible-galaxy collection install" in steps
     )
-    assert "helm [platform:rpm]" in (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
+    system = (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
+    assert {"helm [platform:rpm]", "sshpass"} <= set(system)
     wanted = yaml.safe_load((context / "_build" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     assert {item["name"] for item in wanted} == {"linerate.rdma", "kubernetes.core", "awx.awx"}
     assert {"name": "linerate.rdma", "version": f">={COLLECTION_VERSION}"} in wanted
@@ -79,6 +81,42 @@ def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pat
         -1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start
         for stage, start in found
     )
+
+
+def test_build_on_dnf_and_on_apt_get_calls_the_package_manager_of_the_base(context: pathlib.Path) -> None:
+    """Debian's python3 refuses ensurepip, and its packages of Python cannot be replaced by pip."""
+    steps = (context / "Containerfile").read_text(encoding="utf-8")
+    base, *others = re.split(r"^FROM ", steps, flags=re.MULTILINE)[1:]
+    assert f'ARG PKGMGR="{MANAGER}"' in steps and 'ARG PYPKG="python3 python3-pip"' in steps
+    assert base.index(f"COPY _build/packages/ee-packages {MANAGER}") < base.index("RUN $PKGMGR install $PYPKG")
+    assert base.index("ARG PIP_IGNORE_INSTALLED=1") < base.index("-m pip install")
+    assert not any("PIP_IGNORE_INSTALLED" in stage for stage in others)
+    assert "pip_install" not in steps and (context / "_build" / "packages" / "ee-packages").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("managers", "words", "called"),
+    [
+        (("dnf", "microdnf"), "install python3 -y", ["dnf install python3 -y"]),
+        (("microdnf", "apt-get"), "clean all", ["microdnf clean all"]),
+        (
+            ("apt-get",),
+            "install -y python3",
+            ["apt-get update", "apt-get --no-install-recommends install -y python3"],
+        ),
+        (("apt-get",), "clean all", ["apt-get clean", "rm -rf /var/lib/apt/lists"]),
+        (("apt-get",), "upgrade -y", ["apt-get upgrade -y"]),
+    ],
+)
+def test_package_manager_of_the_base_is_called_in_its_own_words(
+    root: pathlib.Path, tmp_path: pathlib.Path, managers: tuple[str, ...], words: str, called: list[str]
+) -> None:
+    for name in (*managers, "rm"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/log"\n', encoding="utf-8")
+        program.chmod(0o755)
+    subprocess.run(["/bin/sh", root / "meta" / "ee-packages", *words.split()], env={"PATH": str(tmp_path)}, check=True)
+    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == called
 
 
 def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(
