@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
+from dev import ee
 
 MANAGER = "/usr/share/linerate-rdma/ee-packages"
 BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
@@ -117,6 +118,51 @@ def test_package_manager_of_the_base_is_called_in_its_own_words(
         program.chmod(0o755)
     subprocess.run(["/bin/sh", root / "meta" / "ee-packages", *words.split()], env={"PATH": str(tmp_path)}, check=True)
     assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == called
+
+
+def test_image_of_the_checkout_differs_from_the_definition_in_its_collections_only(
+    context: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    archives = [tmp_path / name for name in ("linerate-rdma-1.0.0.tar.gz", "kubernetes-core-6.2.0.tar.gz")]
+    for archive in archives:
+        archive.write_bytes(b"")
+    definition, own = tmp_path / "definition.yml", tmp_path / "context"
+    definition.write_text(yaml.safe_dump(ee.from_checkout(archives)), encoding="utf-8")
+    builder("create", "--file", str(definition), "--context", str(own), "--output-filename", "Containerfile")
+    old, new = (
+        {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (context, own)
+    )
+    wanted = yaml.safe_load(new.pop("_build/requirements.yml"))["collections"]
+    assert [item["type"] for item in wanted] == ["file", "file"]
+    assert [new.pop(f"_build/{item['name']}") for item in wanted] == [b"", b""]
+    assert new == {name: text for name, text in old.items() if name != "_build/requirements.yml"}
+
+
+def test_image_of_the_checkout_is_built_on_the_given_base_and_tried(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, log = tmp_path / "podman", tmp_path / "log"
+    program.write_text(f'#!/bin/sh\necho "$*" >>"{log}"\necho last\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(ee, "make_context", lambda: tmp_path)
+    options = [
+        "--base",
+        "mirror.example/debian:13",
+        "--tag",
+        "x:1",
+        "--build=--isolation=chroot",
+        "--run=--network=none",
+    ]
+    monkeypatch.setattr(sys, "argv", ["ee", "--program", str(program), *options])
+    ee.main()
+    built, *tried = log.read_text(encoding="utf-8").splitlines()
+    assert built == (
+        f"build --tag x:1 --file {tmp_path}/Containerfile --build-arg=EE_BASE_IMAGE=mirror.example/debian:13"
+        f" --build-arg=ANSIBLE_GALAXY_CLI_COLLECTION_OPTS=--offline --isolation=chroot {tmp_path}"
+    )
+    assert tried == [f"run --rm --network=none x:1 {' '.join(command)}" for command in ee.TRIED]
+    assert "The image is x:1." in capsys.readouterr().out
 
 
 def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(
