@@ -44,8 +44,9 @@ def main() -> None:
     bases = [f"EE_BASE_IMAGE={given.base}"] if given.base else []
     # no Galaxy server is asked
     arguments = [f"--build-arg={name}" for name in (*bases, "ANSIBLE_GALAXY_CLI_COLLECTION_OPTS=--offline")]
-    build = [given.program, "build", "--tag", given.tag, "--file", context / "Containerfile", *arguments, *given.build]
-    run("build the image", [*build, context], "Read the log. Is the base image in reach, and the package index?")
+    file = str(context / "Containerfile")
+    build = [given.program, "build", "--tag", given.tag, "--file", file, *arguments, *given.build, str(context)]
+    run("build the image", build, "Read the log. Is the base image in reach, and the package index?")
     for command in TRIED:
         words = [given.program, "run", "--rm", *given.run, given.tag, *command]
         output = run(f"in the image: {' '.join(command)}", words, "The image lacks something: read the log.")
@@ -64,9 +65,10 @@ def make_context() -> pathlib.Path:
     archives = [tarball(make_tree(), FOLDER / "own"), *(_pack(name) for name in WANTED)]
     definition = FOLDER / "execution-environment.yml"
     definition.write_text(yaml.safe_dump(from_checkout(archives), sort_keys=False), encoding="utf-8")
-    words = ["create", "--file", definition, "--context", FOLDER / "context", "--output-filename", "Containerfile"]
+    context = FOLDER / "context"
+    words = ["create", "--file", str(definition), "--context", str(context), "--output-filename", "Containerfile"]
     run("ansible-builder create", [VENV / "bin" / "ansible-builder", *words], "Correct execution-environment.yml.")
-    return FOLDER / "context"
+    return context
 
 
 def from_checkout(archives: typing.Sequence[pathlib.Path]) -> dict[str, typing.Any]:
@@ -91,7 +93,14 @@ def _pack(name: str) -> pathlib.Path:
     info = json.loads((copy / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]
     described = {key: value for key, value in info.items() if value is not None}
     (copy / "galaxy.yml").write_text(yaml.safe_dump(described), encoding="utf-8")
-    command = [VENV / "bin" / "ansible-galaxy", "collection", "build", "--output-path", FOLDER / "others", copy]
+    command = [
+        str(VENV / "bin" / "ansible-galaxy"),
+        "collection",
+        "build",
+        "--output-path",
+        str(FOLDER / "others"),
+        str(copy),
+    ]
     run(f"build {name.replace('/', '.')}", command, "Remove build/collections, and run 'make setup'.", env=ANSIBLE_ENV)
     return FOLDER / "others" / f"{name.replace('/', '-')}-{info['version']}.tar.gz"
 
