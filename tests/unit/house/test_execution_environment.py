@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
-from dev import ee
+from dev import ee, steps
 
 MANAGER = "/usr/share/linerate-rdma/ee-packages"
 BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
@@ -146,6 +146,7 @@ def test_image_of_the_checkout_is_built_on_the_given_base_and_tried(
     program.write_text(f'#!/bin/sh\necho "$*" >>"{log}"\necho last\n', encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setattr(ee, "make_context", lambda: tmp_path)
+    monkeypatch.setattr(steps, "LOGS", tmp_path / "logs")
     options = [
         "--base",
         "mirror.example/debian:13",
