@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner hca faults jobs collectives machines nvidia openshift docs release clean-cache
+.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner ee hca faults jobs collectives machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -41,6 +41,9 @@ browser: ## the report in Debian's chromium: both schemes, both widths, keyboard
 
 runner: setup ## jobs as AWX runs them, by ansible-runner and by what the execution environment has alone; wants Python 3.12 or newer; 'make test' leaves it out
 	@$(PYTHON) -m dev.runner
+
+ee: setup ## the image of the execution environment from this checkout, with podman, and the demonstration in it; options in EE='--base IMAGE'; 'make test' leaves it out
+	@$(VENV)/python -m dev.ee $(EE)
 
 check: setup ## before a commit, in minutes: linters, and the tests that start no processes
 	@$(VENV)/python -m dev.test check

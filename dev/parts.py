@@ -38,6 +38,7 @@ LEFT_OUT = {
         "what it finds changes without a change of the checkout, and where its index can't be asked it knows nothing: a"
         " release looks at it by hand"
     ),
+    "make ee": "it needs podman and a base image, which a machine of the tests does not have",
     "python -m dev.docs links": "pages of others, which are down now and then",
     "tests/benchmarks, at their full size": "figures for a reader; each runs at its smallest size in `make test-all`",
 }

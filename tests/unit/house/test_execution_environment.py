@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The definition of the execution environment, read by ansible-builder itself. The image that comes of it is not built
-here: that needs a registry."""
+"""The definition of the execution environment, read by ansible-builder itself. 'make ee' builds the image: that needs a
+base image, and podman."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
+from dev import ee, steps
 
+MANAGER = "/usr/share/linerate-rdma/ee-packages"
 BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
 
 
@@ -49,7 +51,8 @@ def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib
         re.search(r"introspect\.py introspect .*--user-bindep=bindep\.txt", steps)
         and "ansible-galaxy collection install" in steps
     )
-    assert "helm [platform:rpm]" in (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
+    system = (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
+    assert {"helm [platform:rpm]", "sshpass"} <= set(system)
     wanted = yaml.safe_load((context / "_build" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     assert {item["name"] for item in wanted} == {"linerate.rdma", "kubernetes.core", "awx.awx"}
     assert {"name": "linerate.rdma", "version": f">={COLLECTION_VERSION}"} in wanted
@@ -79,6 +82,88 @@ def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pat
         -1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start
         for stage, start in found
     )
+
+
+def test_build_on_dnf_and_on_apt_get_calls_the_package_manager_of_the_base(context: pathlib.Path) -> None:
+    """Debian's python3 refuses ensurepip, and its packages of Python cannot be replaced by pip."""
+    steps = (context / "Containerfile").read_text(encoding="utf-8")
+    base, *others = re.split(r"^FROM ", steps, flags=re.MULTILINE)[1:]
+    assert f'ARG PKGMGR="{MANAGER}"' in steps and 'ARG PYPKG="python3 python3-pip"' in steps
+    assert base.index(f"COPY _build/packages/ee-packages {MANAGER}") < base.index("RUN $PKGMGR install $PYPKG")
+    assert base.index("ARG PIP_IGNORE_INSTALLED=1") < base.index("-m pip install")
+    assert not any("PIP_IGNORE_INSTALLED" in stage for stage in others)
+    assert "pip_install" not in steps and (context / "_build" / "packages" / "ee-packages").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("managers", "words", "called"),
+    [
+        (("dnf", "microdnf"), "install python3 -y", ["dnf install python3 -y"]),
+        (("microdnf", "apt-get"), "clean all", ["microdnf clean all"]),
+        (
+            ("apt-get",),
+            "install -y python3",
+            ["apt-get update", "apt-get --no-install-recommends install -y python3"],
+        ),
+        (("apt-get",), "clean all", ["apt-get clean", "rm -rf /var/lib/apt/lists"]),
+        (("apt-get",), "upgrade -y", ["apt-get upgrade -y"]),
+    ],
+)
+def test_package_manager_of_the_base_is_called_in_its_own_words(
+    root: pathlib.Path, tmp_path: pathlib.Path, managers: tuple[str, ...], words: str, called: list[str]
+) -> None:
+    for name in (*managers, "rm"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/log"\n', encoding="utf-8")
+        program.chmod(0o755)
+    subprocess.run(["/bin/sh", root / "meta" / "ee-packages", *words.split()], env={"PATH": str(tmp_path)}, check=True)
+    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == called
+
+
+def test_image_of_the_checkout_differs_from_the_definition_in_its_collections_only(
+    context: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    archives = [tmp_path / name for name in ("linerate-rdma-1.0.0.tar.gz", "kubernetes-core-6.2.0.tar.gz")]
+    for archive in archives:
+        archive.write_bytes(b"")
+    definition, own = tmp_path / "definition.yml", tmp_path / "context"
+    definition.write_text(yaml.safe_dump(ee.from_checkout(archives)), encoding="utf-8")
+    builder("create", "--file", str(definition), "--context", str(own), "--output-filename", "Containerfile")
+    old, new = (
+        {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (context, own)
+    )
+    wanted = yaml.safe_load(new.pop("_build/requirements.yml"))["collections"]
+    assert [item["type"] for item in wanted] == ["file", "file"]
+    assert [new.pop(f"_build/{item['name']}") for item in wanted] == [b"", b""]
+    assert new == {name: text for name, text in old.items() if name != "_build/requirements.yml"}
+
+
+def test_image_of_the_checkout_is_built_on_the_given_base_and_tried(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, log = tmp_path / "podman", tmp_path / "log"
+    program.write_text(f'#!/bin/sh\necho "$*" >>"{log}"\necho last\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(ee, "make_context", lambda: tmp_path)
+    monkeypatch.setattr(steps, "LOGS", tmp_path / "logs")
+    options = [
+        "--base",
+        "mirror.example/debian:13",
+        "--tag",
+        "x:1",
+        "--build=--isolation=chroot",
+        "--run=--network=none",
+    ]
+    monkeypatch.setattr(sys, "argv", ["ee", "--program", str(program), *options])
+    ee.main()
+    built, *tried = log.read_text(encoding="utf-8").splitlines()
+    assert built == (
+        f"build --tag x:1 --file {tmp_path}/Containerfile --build-arg=EE_BASE_IMAGE=mirror.example/debian:13"
+        f" --build-arg=ANSIBLE_GALAXY_CLI_COLLECTION_OPTS=--offline --isolation=chroot {tmp_path}"
+    )
+    assert tried == [f"run --rm --network=none x:1 {' '.join(command)}" for command in ee.TRIED]
+    assert "The image is x:1." in capsys.readouterr().out
 
 
 def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(

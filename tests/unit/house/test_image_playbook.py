@@ -65,10 +65,11 @@ def test_the_image_is_pushed_and_named_with_its_digest(tmp_path: pathlib.Path) -
     assert code == 0, text
     assert f"rdma_observers_image: registry.example:5000/site/rdma-tools@{DIGEST}" in words
     asked, built, pushed, removed = calls(log)
-    (name,) = {built[2], pushed[-2], removed[-1]}
+    (name,) = {built[3], pushed[-2], removed[-1]}
     assert asked == ["--version"] and name.startswith("localhost/linerate-rdma-tools:")
-    assert built[:4] == ["build", "--manifest", name, "--file"] and os.path.samefile(built[4], CONTAINERFILE)
-    assert built[5:9] == ["--platform", "linux/amd64,linux/arm64", "--build-arg", "BASE=mirror.example/debian:13"]
+    assert built[:5] == ["build", "--no-cache", "--manifest", name, "--file"]
+    assert os.path.samefile(built[5], CONTAINERFILE)
+    assert built[6:10] == ["--platform", "linux/amd64,linux/arm64", "--build-arg", "BASE=mirror.example/debian:13"]
     assert pushed[:4] == ["manifest", "push", "--all", "--digestfile"]
     assert pushed[-1] == "docker://registry.example:5000/site/rdma-tools:1" and removed == ["manifest", "rm", name]
     assert not os.path.exists(built[-1])

@@ -201,7 +201,7 @@ def test_each_target_that_runs_tests_is_in_a_size_or_says_why_not() -> None:
     for name, recipe in re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE):
         files = re.findall(r"pytest (tests/lab/test_\w+\.py)", recipe)
         modules = set(
-            re.findall(r"python3? -m (dev\.(?:audit|runner|browser|docs))\b", recipe.replace("$(PYTHON)", "python"))
+            re.findall(r"python3? -m (dev\.(?:audit|ee|runner|browser|docs))\b", recipe.replace("$(PYTHON)", "python"))
         )
         if name in others or (not files and not modules):
             continue
