@@ -857,6 +857,17 @@ def test_both_directions_at_once_have_twice_the_link() -> None:
     }
 
 
+@pytest.mark.parametrize(("average", "status"), [(390.0, "fail"), (739.9, "fail"), (740.0, "pass")])
+def test_an_absolute_floor_is_that_of_each_direction(average: float, status: str) -> None:
+    """Both at once give the sum: 390 Gb/s are 195 Gb/s in each direction."""
+    wanted = intent({"bandwidth": {"directions": "at_once"}}, floor_gbps=370.0, reason="acceptance line")
+    finding = found(facts(pair("a", "b", average)), "floor", "compute a <-> b", wanted)
+    assert (finding.status, finding.expected) == (
+        status,
+        ">= 740.00 Gb/s (2 x the absolute floor of the intent: 370.00 Gb/s; reason: acceptance line)",
+    )
+
+
 def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> None:
     words = "on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)"
     pods = (

@@ -103,10 +103,12 @@ class PairLimits:
         rate of a link is unknown and the intent sets no absolute floor, return None and the reason.
         """
         rule = self.fabric.line_rate
+        double = "2 x " if self.ways == 2 else ""
         if rule.floor_gbps is not None:
             return (
-                rule.floor_gbps,
-                f"absolute floor of the intent: {format_gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
+                self.ways * rule.floor_gbps,
+                f"{double and f'{double}the '}absolute floor of the intent: {format_gbps(rule.floor_gbps)}; reason:"
+                f" {rule.reason or 'none given'}",
             )
         ends = self.ends(pair)
         unknown: dict[str, dict[str, None]] = {}
@@ -121,10 +123,9 @@ class PairLimits:
                 for reason, names in unknown.items()
             )
         limits = [limit for end in ends for limit in end.could]
-        slowest, ways = min(limits).gbps, self.ways
-        double = "2 x " if ways == 2 else ""
+        slowest = min(limits).gbps
         return (
-            ways * rule.fraction * slowest,
+            self.ways * rule.fraction * slowest,
             (
                 f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the lowest of:"
                 f" {', '.join(limit.text for limit in limits)} Gb/s"
