@@ -301,14 +301,21 @@ EXPLAINED: dict[str, Explanation] = {
     "bandwidth.rounds": Explanation(
         means=(
             "Not all pairs fit into the time of the stage, so not every node was measured with every other node. The"
-            " stage reveals a slow node nevertheless."
+            " stage reveals a slow node nevertheless. Or an HCA only sent or only received, because the intent asks for"
+            " one direction of each pair."
         ),
-        measured="The number of planned rounds, compared with the number of all rounds, and the time of each.",
-        causes=("The fleet is large, or the measurements take long.",),
+        measured=(
+            "The number of planned rounds, compared with the number of all rounds, and the time of each. With"
+            " `directions: one`, the roles of each HCA in the measured pairs."
+        ),
+        causes=(
+            "The fleet is large, or the measurements take long.",
+            "`directions: one` with two nodes, or with one or two rounds: the other direction is not measured.",
+        ),
         look=("kubectl get nodes",),
         remedy=(
             "No action is required if this is sufficient. Otherwise set `bandwidth.rounds` of the fabric to the number"
-            " that the finding names, then run stage bandwidth again."
+            " that the finding names, or `bandwidth.directions` to `both`, then run stage bandwidth again."
         ),
     ),
     "bandwidth.rails": Explanation(

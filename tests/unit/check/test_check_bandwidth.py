@@ -1714,6 +1714,34 @@ def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typi
     assert statuses(given, wanted).get(("measured", "compute d")) == (None if rounds == 1 else "unknown")
 
 
+@pytest.mark.parametrize(
+    ("ends", "directions", "cover", "status", "measured"),
+    [
+        (("ab", "bc", "ca"), "one", None, "pass", "3 HCAs sent and received"),
+        (("ab", "cb", "ca"), "one", None, "warn", "never sent: b; never received: c"),
+        (("ab",), "one", None, "warn", "never sent: b; never received: a"),
+        (("ab",), "one", COVER, None, ""),
+        (("ab",), "at_once", None, None, ""),
+        (("ab",), "both", None, None, ""),
+    ],
+)
+def test_a_direction_that_no_pair_has_is_told(
+    ends: tuple[str, ...],
+    directions: str,
+    cover: typing.Optional[CoverPlan],
+    status: typing.Optional[str],
+    measured: str,
+) -> None:
+    nodes = tuple(sorted({*"".join(ends)}))
+    plan = RoundPlan("compute", 1, 1, 40.0, 1500.0, cover)
+    pairs = tuple(pair(*names) for names in ends)
+    given = Facts(nodes, BandwidthFacts(tuple(map(pod_on, nodes)), pairs, plans=(plan,)), **ground(nodes))
+    wanted = intent({"bandwidth": {"directions": directions}})
+    assert statuses(given, wanted).get(("rounds", "compute directions")) == status
+    if status is not None:
+        assert found(given, "rounds", "compute directions", wanted).measured == measured
+
+
 def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> None:
     """Also where each port says it."""
     seen = ground("ab")

@@ -42,7 +42,7 @@ from .pods import check_cleanup, check_pods
 from .port_counters import Counted
 from .rails import check_rails
 from .results import choose_layer_tests_within, collect_evidence_within, find_paths_between, list_figures_within
-from .rounds import check_participation, check_rounds
+from .rounds import check_directions, check_participation, check_rounds
 from .routing import check_lids
 from .slow_links import check_slow_links
 from .suspects import check_suspects
@@ -65,6 +65,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
         ground = PairLimits(fabric, pods, rates, nodes)
         findings += check_rounds(fabric, plan, len(facts.nodes))
+        findings += check_directions(fabric, pairs, plan)
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         findings += check_rails(fabric, membership, facts.neighbours)
         for rail in list_rails(fabric):
