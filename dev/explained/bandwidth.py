@@ -38,6 +38,10 @@ EXPLAINED: dict[str, Explanation] = {
                 "Ethernet: LLDP shows no switch or several switches for a port, so the links that this port shares with"
                 " other ports are unknown. The port was measured nevertheless (warn)."
             ),
+            (
+                "Ethernet: no test ran between two leaves, because it gave no figure or because there are too many"
+                " leaves for a test of each pair of them. A missing path between these leaves is not noticed (warn)."
+            ),
         ),
         look=("ibqueryerrors", "iblinkinfo", "tcpdump -e -nn -i DEVICE ether proto 0x88cc"),
         remedy=(

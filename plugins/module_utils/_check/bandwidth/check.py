@@ -30,7 +30,7 @@ from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, RoundPla
 from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import UNKNOWN, Finding
 from .errors import check_errors
-from .ethernet import describe_pinned, report_ports_without_lldp
+from .ethernet import describe_pinned, report_ports_without_lldp, report_uncrossed_leaves
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
 from .layers.check import check_layers
@@ -176,6 +176,7 @@ def _check_suspects(
     findings = [
         report_coverage("bandwidth.coverage", fabric, ways, compute_coverage(ways, evidence.measured), remedy, note)
     ]
+    findings += report_uncrossed_leaves(fabric, ways, evidence.measured)
     findings += _report_unheard(fabric, facts, True)
     shown = find_topology_with_source(find_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
