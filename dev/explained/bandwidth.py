@@ -264,6 +264,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The GIDs of the two ends do not match (RoCE), or iWARP is used without `pods.connection: rdma_cm`.",
             "A hang: packets are dropped without an error, for example by a firewall on UDP port 4791.",
             "A node was measured with too few partners.",
+            "TCP: the pair has a figure after earlier attempts did not reach the server (warn).",
         ),
         look=(
             "kubectl get events -n NAMESPACE",
@@ -319,7 +320,7 @@ EXPLAINED: dict[str, Explanation] = {
         look=("kubectl get nodes",),
         remedy=(
             "No action is required if this is sufficient. Otherwise set `bandwidth.rounds` of the fabric to the number"
-            " that the finding names, or `bandwidth.directions` to `both`, then run stage bandwidth again."
+            " that the finding names, or set `directions: both` there, then run stage bandwidth again."
         ),
     ),
     "bandwidth.rails": Explanation(
@@ -386,10 +387,15 @@ EXPLAINED: dict[str, Explanation] = {
             "The link of the virtual function is down, or the virtual function has no GUID.",
             "Packets are dropped on the path without an error, for example by a firewall on UDP port 4791.",
             "The pod is not allowed to open the RDMA device.",
+            (
+                "The pair passed after earlier attempts were disconnected or did not resolve the address (warn): a link"
+                " that goes down and up, an outdated entry of ARP or EVPN, a subnet manager that answers late."
+            ),
         ),
         look=(
             "rdma link",
             "ip addr",
+            "ip neigh",
             "rping -s -v",
             "show_gids",
         ),

@@ -857,6 +857,37 @@ def test_both_directions_at_once_have_twice_the_link() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("retried", "status", "told"),
+    [
+        ((), "pass", None),
+        (
+            ("crash", "port_in_use", "exec_lost", "not_listening"),
+            "pass",
+            "crash, port_in_use, exec_lost, not_listening",
+        ),
+        # neighbours may not know a port that has just come up
+        (("no_address",), "pass", "no_address"),
+        (("no_address", "no_address"), "warn", "no_address (2)"),
+        (("disconnected",), "warn", "disconnected"),
+        (("crash", "disconnected", "disconnected"), "warn", "crash, disconnected (2)"),
+    ],
+)
+@pytest.mark.parametrize("by_rdma", [True, False])
+def test_a_pair_that_passes_after_it_was_lost_is_told(
+    by_rdma: bool, retried: tuple[str, ...], status: str, told: typing.Optional[str]
+) -> None:
+    wanted, given = (intent(), facts(pair("a", "b"), pair("b", "a"))) if by_rdma else tcp(91.0, 91.0)
+    measured = typing.cast(BandwidthFacts, given.bandwidth)
+    pairs = (dataclasses.replace(measured.pairs[0], retried=retried), *measured.pairs[1:])
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pairs=pairs))
+    finding = found(given, "rping" if by_rdma else "measured", AB if by_rdma else "pods a -> b", wanted)
+    assert finding.status == status
+    assert finding.measured.partition("; earlier attempts failed: ")[2] == (told or "")
+    if status == "warn":
+        assert f"at attempt {len(retried) + 1} only" in (finding.why or "")
+
+
 @pytest.mark.parametrize(("average", "status"), [(390.0, "fail"), (739.9, "fail"), (740.0, "pass")])
 def test_an_absolute_floor_is_that_of_each_direction(average: float, status: str) -> None:
     """Both at once give the sum: 390 Gb/s are 195 Gb/s in each direction."""
