@@ -143,9 +143,13 @@ def cover_links(ways: PathTable) -> Cover:
         add("between pods", [*further, *pair_lonely_leaves(ways, whole, [*pairs, *further])])
     if ways.hashed:
         steps = pair_each_leaf(ways, whole, [test for item in rounds for test in item.tests])
-        turns = [turn for pairs in steps for turn in _list_turns(ways, pairs, covered)[0]]
-        if turns:
-            rounds.append(Round("each leaf with each other leaf", tuple(turns)))
+        exchanged: list[Turn] = []
+        for step in steps:
+            own, new = _list_turns(ways, step, covered)
+            exchanged += own
+            covered.update(new)
+        if exchanged:
+            rounds.append(Round("each leaf with each other leaf", tuple(exchanged)))
     if ways.across and len(groups) > 1:
         add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
