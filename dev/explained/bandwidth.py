@@ -130,6 +130,10 @@ EXPLAINED: dict[str, Explanation] = {
                 " as few queue pairs, so the cause could not be verified (unknown)."
             ),
             "MTU 1500 instead of 9000, or PFC on only one side (RoCE).",
+            (
+                "RoCE packets of 1024 bytes: without a larger `mtu` in the intent, the floor is at most 0.97 of what"
+                " their headers leave of the link."
+            ),
             "The floor is too high for the hardware (unknown if the rate of the links is not reported).",
         ),
         look=(
@@ -182,6 +186,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The VF, the port or the other end has a smaller MTU than the fabric.",
             "The interface in the pod has no address, so its RDMA device has no GID of RoCE v2.",
             "perftest in the image does not report these values, or the image has a script in place of perftest.",
+            (
+                "The intent sets no `mtu`, and the usual MTU of 1500 leaves packets of 1024 bytes on RoCE: their"
+                " headers take up to 9 % of the link, and the floor of the pairs is lower (warn)."
+            ),
         ),
         look=("ip link show DEVICE", "ibv_devinfo -d mlx5_0", "show_gids"),
         remedy=(
