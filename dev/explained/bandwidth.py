@@ -89,6 +89,10 @@ EXPLAINED: dict[str, Explanation] = {
             "Errors on a link: each retransmission costs bandwidth.",
             "TCP: busy CPUs (warn).",
             (
+                "TCP: all pairs are below 5 Gb/s and below 5 % of the rate of their links, because of offloads, a rate"
+                " limit, or a slow part that they share (warn)."
+            ),
+            (
                 "Too few queue pairs to fill the link: with more queue pairs the pair is as fast as the other pairs"
                 " (warn; unknown if other pairs are fast with as few queue pairs)."
             ),

@@ -1565,6 +1565,37 @@ def test_a_tcp_figure_far_below_its_network_is_told(slow: float, status: str) ->
     assert suspects == ({"pods c rail 0": "fail"} if status == "fail" else {"pods": "pass"})
 
 
+@pytest.mark.parametrize(
+    ("average", "rate", "changes", "status"),
+    [
+        (0.9, 400.0, {}, "warn"),
+        (4.99, 400.0, {}, "warn"),
+        (5.0, 400.0, {}, "pass"),
+        # 5 % of a slow link, and a link of unknown rate
+        (0.49, 10.0, {}, "warn"),
+        (0.5, 10.0, {}, "pass"),
+        (0.9, None, {}, "pass"),
+        # of both directions the sum counts, and the intent decides where it sets a floor
+        (9.9, 400.0, {"bandwidth": {"directions": "at_once"}}, "warn"),
+        (10.0, 400.0, {"bandwidth": {"directions": "at_once"}}, "pass"),
+        (0.9, 400.0, {"line_rate": {"floor_gbps": 0.5, "reason": "a test network"}}, "pass"),
+    ],
+)
+def test_a_network_of_tcp_that_is_slow_everywhere_is_warned_of(
+    average: float, rate: typing.Optional[float], changes: dict[str, typing.Any], status: str
+) -> None:
+    _wanted, given = tcp(average, average)
+    fabric = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, **changes}
+    wanted = parse_intent([fabric])
+    measured = typing.cast(BandwidthFacts, given.bandwidth)
+    pods = tuple(dataclasses.replace(pod, rate_gbps=rate) for pod in measured.pods)
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pods=pods))
+    arrow = "<->" if "bandwidth" in changes else "->"
+    finding = found(given, "fleet", f"pods a {arrow} b", wanted)
+    assert finding.status == status
+    assert status == "pass" or "line_rate.floor_gbps" in (finding.remedy or "")
+
+
 # Several fabrics
 
 

@@ -76,6 +76,12 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives, which loads all rails at once; the configuration of the switches.",
     ),
     (
+        "A network without RDMA (TCP) that is slow between all nodes alike",
+        "CPUs limit TCP, so the rate of the links gives no floor: a pair is compared with the best pair of its network."
+        " Below 5 Gb/s and 5 % of the rate of the links is a warning, where the node shows that rate.",
+        "`line_rate.floor_gbps` of the fabric; `iperf3` between two nodes without pods.",
+    ),
+    (
         "Uplinks of Ethernet leaves that are down, and a fabric that is oversubscribed",
         "LLDP shows the nodes no uplink. Where the rounds use each link (`auto`, more than 16 nodes), one flow at"
         " a time leaves or enters a leaf, because two flows may share a link by the hash of the switch. One uplink of a"

@@ -28,6 +28,8 @@ CLOCKS = 1.01
 _OF_DATA = 0.97
 #: of the best TCP figure of a network. What processors and their load do to TCP explains a half, and no tenth
 TCP_WARN, TCP_FAIL = 0.5, 0.1
+#: of the current rate of a link, and in Gb/s: to less than both no processor limits TCP, also not without offloads
+TCP_SHARE, TCP_GBPS = 0.05, 5.0
 
 
 class Doubt(typing.NamedTuple):
