@@ -38,6 +38,10 @@ EXPLAINED: dict[str, Explanation] = {
                 "Ethernet: LLDP shows no switch or several switches for a port, so the links that this port shares with"
                 " other ports are unknown. The port was measured nevertheless (warn)."
             ),
+            (
+                "Ethernet: no test ran between two leaves, because it gave no figure or because there are too many"
+                " leaves for a test of each pair of them. A missing path between these leaves is not noticed (warn)."
+            ),
         ),
         look=("ibqueryerrors", "iblinkinfo", "tcpdump -e -nn -i DEVICE ether proto 0x88cc"),
         remedy=(
@@ -85,6 +89,10 @@ EXPLAINED: dict[str, Explanation] = {
             "Errors on a link: each retransmission costs bandwidth.",
             "TCP: busy CPUs (warn).",
             (
+                "TCP: all pairs are below 5 Gb/s and below 5 % of the rate of their links, because of offloads, a rate"
+                " limit, or a slow part that they share (warn)."
+            ),
+            (
                 "Too few queue pairs to fill the link: with more queue pairs the pair is as fast as the other pairs"
                 " (warn; unknown if other pairs are fast with as few queue pairs)."
             ),
@@ -126,6 +134,10 @@ EXPLAINED: dict[str, Explanation] = {
                 " as few queue pairs, so the cause could not be verified (unknown)."
             ),
             "MTU 1500 instead of 9000, or PFC on only one side (RoCE).",
+            (
+                "RoCE packets of 1024 bytes: without a larger `mtu` in the intent, the floor is at most 0.97 of what"
+                " their headers leave of the link."
+            ),
             "The floor is too high for the hardware (unknown if the rate of the links is not reported).",
         ),
         look=(
@@ -178,6 +190,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The VF, the port or the other end has a smaller MTU than the fabric.",
             "The interface in the pod has no address, so its RDMA device has no GID of RoCE v2.",
             "perftest in the image does not report these values, or the image has a script in place of perftest.",
+            (
+                "The intent sets no `mtu`, and the usual MTU of 1500 leaves packets of 1024 bytes on RoCE: their"
+                " headers take up to 9 % of the link, and the floor of the pairs is lower (warn)."
+            ),
         ),
         look=("ip link show DEVICE", "ibv_devinfo -d mlx5_0", "show_gids"),
         remedy=(
@@ -260,6 +276,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The GIDs of the two ends do not match (RoCE), or iWARP is used without `pods.connection: rdma_cm`.",
             "A hang: packets are dropped without an error, for example by a firewall on UDP port 4791.",
             "A node was measured with too few partners.",
+            "TCP: the pair has a figure after earlier attempts did not reach the server (warn).",
         ),
         look=(
             "kubectl get events -n NAMESPACE",
@@ -301,14 +318,21 @@ EXPLAINED: dict[str, Explanation] = {
     "bandwidth.rounds": Explanation(
         means=(
             "Not all pairs fit into the time of the stage, so not every node was measured with every other node. The"
-            " stage reveals a slow node nevertheless."
+            " stage reveals a slow node nevertheless. Or an HCA only sent or only received, because the intent asks for"
+            " one direction of each pair."
         ),
-        measured="The number of planned rounds, compared with the number of all rounds, and the time of each.",
-        causes=("The fleet is large, or the measurements take long.",),
+        measured=(
+            "The number of planned rounds, compared with the number of all rounds, and the time of each. With"
+            " `directions: one`, the roles of each HCA in the measured pairs."
+        ),
+        causes=(
+            "The fleet is large, or the measurements take long.",
+            "`directions: one` with two nodes, or with one or two rounds: the other direction is not measured.",
+        ),
         look=("kubectl get nodes",),
         remedy=(
             "No action is required if this is sufficient. Otherwise set `bandwidth.rounds` of the fabric to the number"
-            " that the finding names, then run stage bandwidth again."
+            " that the finding names, or set `directions: both` there, then run stage bandwidth again."
         ),
     ),
     "bandwidth.rails": Explanation(
@@ -375,10 +399,15 @@ EXPLAINED: dict[str, Explanation] = {
             "The link of the virtual function is down, or the virtual function has no GUID.",
             "Packets are dropped on the path without an error, for example by a firewall on UDP port 4791.",
             "The pod is not allowed to open the RDMA device.",
+            (
+                "The pair passed after earlier attempts were disconnected or did not resolve the address (warn): a link"
+                " that goes down and up, an outdated entry of ARP or EVPN, a subnet manager that answers late."
+            ),
         ),
         look=(
             "rdma link",
             "ip addr",
+            "ip neigh",
             "rping -s -v",
             "show_gids",
         ),

@@ -53,6 +53,15 @@ def test_quick_is_so_many_rounds() -> None:
     assert len(list(iterate_steps({0: ["a", "b", "c", "d"]}, Bandwidth(directions="one"), 1))) == 1
 
 
+@pytest.mark.parametrize("count", [3, 4, 5, 8, 9, 16])
+def test_of_one_direction_each_end_is_client_and_server(count: int) -> None:
+    """Else a slow transmitter, or a slow receiver, would be part of no figure."""
+    rails = {rail: [f"n{number}" for number in range(count)] for rail in range(2)}
+    tasks = [task for step in iterate_steps(rails, Bandwidth(directions="one")) for task in step]
+    assert {task.client_end for task in tasks} == {task.server_end for task in tasks}
+    assert len({task.client_end for task in tasks}) == 2 * count
+
+
 def pair(one: str, other: str, rail: int = 0) -> frozenset[tuple[int, str]]:
     return frozenset(((rail, one), (rail, other)))
 

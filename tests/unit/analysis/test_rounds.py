@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan, schedule
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import (
+    iterate_rounds,
+    turn_pairs,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.vantage import choose_vantage_points
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     LostManager,
@@ -51,6 +54,17 @@ def test_a_limit_lets_a_node_meet_others_from_everywhere() -> None:
         if other != 500
     ]
     assert len({partner // 32 for partner in partners}) > 24
+
+
+@given(st.integers(min_value=3, max_value=65), st.integers(min_value=0, max_value=40))
+def test_turned_pairs_are_the_same_and_each_item_is_the_first_and_the_second(count: int, fewer: int) -> None:
+    every = list(iterate_rounds(range(count)))
+    turned = list(turn_pairs(every))
+    assert [[{*pair} for pair in pairs] for pairs in turned] == [[{*pair} for pair in pairs] for pairs in every]
+    first, second = ({pair[place] for pairs in turned for pair in pairs} for place in (0, 1))
+    assert first == second == set(range(count))
+    # a limit of rounds takes nothing from what the first ones say
+    assert list(turn_pairs(every[:fewer])) == turned[:fewer]
 
 
 def test_it_is_the_same_each_time() -> None:

@@ -857,6 +857,48 @@ def test_both_directions_at_once_have_twice_the_link() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("retried", "status", "told"),
+    [
+        ((), "pass", None),
+        (
+            ("crash", "port_in_use", "exec_lost", "not_listening"),
+            "pass",
+            "crash, port_in_use, exec_lost, not_listening",
+        ),
+        # neighbours may not know a port that has just come up
+        (("no_address",), "pass", "no_address"),
+        (("no_address", "no_address"), "warn", "no_address (2)"),
+        (("disconnected",), "warn", "disconnected"),
+        (("crash", "disconnected", "disconnected"), "warn", "crash, disconnected (2)"),
+    ],
+)
+@pytest.mark.parametrize("by_rdma", [True, False])
+def test_a_pair_that_passes_after_it_was_lost_is_told(
+    by_rdma: bool, retried: tuple[str, ...], status: str, told: typing.Optional[str]
+) -> None:
+    wanted, given = (intent(), facts(pair("a", "b"), pair("b", "a"))) if by_rdma else tcp(91.0, 91.0)
+    measured = typing.cast(BandwidthFacts, given.bandwidth)
+    pairs = (dataclasses.replace(measured.pairs[0], retried=retried), *measured.pairs[1:])
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pairs=pairs))
+    finding = found(given, "rping" if by_rdma else "measured", AB if by_rdma else "pods a -> b", wanted)
+    assert finding.status == status
+    assert finding.measured.partition("; earlier attempts failed: ")[2] == (told or "")
+    if status == "warn":
+        assert f"at attempt {len(retried) + 1} only" in (finding.why or "")
+
+
+@pytest.mark.parametrize(("average", "status"), [(390.0, "fail"), (739.9, "fail"), (740.0, "pass")])
+def test_an_absolute_floor_is_that_of_each_direction(average: float, status: str) -> None:
+    """Both at once give the sum: 390 Gb/s are 195 Gb/s in each direction."""
+    wanted = intent({"bandwidth": {"directions": "at_once"}}, floor_gbps=370.0, reason="acceptance line")
+    finding = found(facts(pair("a", "b", average)), "floor", "compute a <-> b", wanted)
+    assert (finding.status, finding.expected) == (
+        status,
+        ">= 740.00 Gb/s (2 x the absolute floor of the intent: 370.00 Gb/s; reason: acceptance line)",
+    )
+
+
 def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> None:
     words = "on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)"
     pods = (
@@ -1523,6 +1565,37 @@ def test_a_tcp_figure_far_below_its_network_is_told(slow: float, status: str) ->
     assert suspects == ({"pods c rail 0": "fail"} if status == "fail" else {"pods": "pass"})
 
 
+@pytest.mark.parametrize(
+    ("average", "rate", "changes", "status"),
+    [
+        (0.9, 400.0, {}, "warn"),
+        (4.99, 400.0, {}, "warn"),
+        (5.0, 400.0, {}, "pass"),
+        # 5 % of a slow link, and a link of unknown rate
+        (0.49, 10.0, {}, "warn"),
+        (0.5, 10.0, {}, "pass"),
+        (0.9, None, {}, "pass"),
+        # of both directions the sum counts, and the intent decides where it sets a floor
+        (9.9, 400.0, {"bandwidth": {"directions": "at_once"}}, "warn"),
+        (10.0, 400.0, {"bandwidth": {"directions": "at_once"}}, "pass"),
+        (0.9, 400.0, {"line_rate": {"floor_gbps": 0.5, "reason": "a test network"}}, "pass"),
+    ],
+)
+def test_a_network_of_tcp_that_is_slow_everywhere_is_warned_of(
+    average: float, rate: typing.Optional[float], changes: dict[str, typing.Any], status: str
+) -> None:
+    _wanted, given = tcp(average, average)
+    fabric = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, **changes}
+    wanted = parse_intent([fabric])
+    measured = typing.cast(BandwidthFacts, given.bandwidth)
+    pods = tuple(dataclasses.replace(pod, rate_gbps=rate) for pod in measured.pods)
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pods=pods))
+    arrow = "<->" if "bandwidth" in changes else "->"
+    finding = found(given, "fleet", f"pods a {arrow} b", wanted)
+    assert finding.status == status
+    assert status == "pass" or "line_rate.floor_gbps" in (finding.remedy or "")
+
+
 # Several fabrics
 
 
@@ -1701,6 +1774,34 @@ def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typi
     assert (finding.status, finding.measured) == (status, f"{rounds} of 3 rounds, about 1 min, at most 25 min")
     # who met as many as were planned met enough
     assert statuses(given, wanted).get(("measured", "compute d")) == (None if rounds == 1 else "unknown")
+
+
+@pytest.mark.parametrize(
+    ("ends", "directions", "cover", "status", "measured"),
+    [
+        (("ab", "bc", "ca"), "one", None, "pass", "3 HCAs sent and received"),
+        (("ab", "cb", "ca"), "one", None, "warn", "never sent: b; never received: c"),
+        (("ab",), "one", None, "warn", "never sent: b; never received: a"),
+        (("ab",), "one", COVER, None, ""),
+        (("ab",), "at_once", None, None, ""),
+        (("ab",), "both", None, None, ""),
+    ],
+)
+def test_a_direction_that_no_pair_has_is_told(
+    ends: tuple[str, ...],
+    directions: str,
+    cover: typing.Optional[CoverPlan],
+    status: typing.Optional[str],
+    measured: str,
+) -> None:
+    nodes = tuple(sorted({*"".join(ends)}))
+    plan = RoundPlan("compute", 1, 1, 40.0, 1500.0, cover)
+    pairs = tuple(pair(*names) for names in ends)
+    given = Facts(nodes, BandwidthFacts(tuple(map(pod_on, nodes)), pairs, plans=(plan,)), **ground(nodes))
+    wanted = intent({"bandwidth": {"directions": directions}})
+    assert statuses(given, wanted).get(("rounds", "compute directions")) == status
+    if status is not None:
+        assert found(given, "rounds", "compute directions", wanted).measured == measured
 
 
 def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> None:

@@ -14,11 +14,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.routes import find_paths
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_ports_without_lldp
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import (
+    report_ports_without_lldp,
+    report_uncrossed_leaves,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours, SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree
 from tests.unit import roce_fabric as world
 
 ROCE: dict[str, typing.Any] = {
@@ -234,3 +238,18 @@ def test_where_fewer_than_half_of_the_ports_tell_their_switch_there_are_no_ways(
 def test_only_ports_with_a_pod_take_part() -> None:
     ways, _why = made(world.fabric(2, 4), only={(0, f"node-{number}") for number in range(1, 7)})
     assert ways is not None and [end.node for end in ways.ends] == [f"node-{number}" for number in range(1, 7)]
+
+
+def test_leaves_between_which_no_test_ran_are_named() -> None:
+    ways = of(world.fabric(3, 2))
+    tests = [test for pair in (("node-1", "node-3"), ("node-6", "node-4")) for test in [ways.test(0, *pair)] if test]
+    (finding,) = report_uncrossed_leaves(FABRIC, ways, tests)
+    assert (finding.subject, finding.status) == (f"{FABRIC.name} leaves", "warn")
+    assert finding.measured == "2 of 3 pairs of leaves exchanged data"
+    assert "between these leaves: leaf-0 and leaf-2." in finding.why
+    further = ways.test(0, "node-2", "node-5")
+    assert further is not None and report_uncrossed_leaves(FABRIC, ways, [*tests, further]) == []
+
+
+def test_leaves_of_infiniband_are_compared_by_their_links_alone() -> None:
+    assert report_uncrossed_leaves(FABRIC, fat_tree(3, 2, 2, spread="adaptive routing is on"), []) == []

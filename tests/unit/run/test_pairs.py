@@ -548,12 +548,14 @@ def test_a_client_that_came_too_early_is_tried_again() -> None:
     api = Api(answers={("ib_write_bw", "client"): [REFUSED, REFUSED, None, None]})
     facts, _lines = run(api)
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819, 0.034819]
+    assert [pair.retried for pair in facts.pairs] == [("not_listening", "not_listening"), ()]
 
 
 def test_a_port_that_is_not_known_yet_is_tried_again() -> None:
     late = CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")
     facts, _lines = run(Api(answers={("rping", "client"): [late, late, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    assert [pair.retried for pair in facts.pairs] == [("no_address", "no_address"), ()]
 
 
 def test_a_tool_that_crashed_once_is_asked_anew_and_the_crash_is_told() -> None:
@@ -583,6 +585,8 @@ def test_the_retries_are_bounded() -> None:
     api = Api(answers={("ib_write_bw", "client"): REFUSED})
     facts, _lines = run(api)
     assert [pair.failure for pair in facts.pairs] == ["not_listening", "not_listening"]
+    # the last attempt is the one that is told by itself
+    assert [pair.retried for pair in facts.pairs] == [("not_listening",) * 4] * 2
     assert sum(tool == "ib_write_bw" and side == "client" for tool, side, _node, _command in api.ran) == 10
 
 
@@ -1055,6 +1059,7 @@ LEFT = CommandResult("rping -c", 0, "client DISCONNECT EVENT...\nwait for RDMA_W
 def test_a_server_of_rping_that_left_is_asked_anew_and_told() -> None:
     facts, lines = run(Api(answers={("rping", "client"): [LEFT, LEFT, None, None]}))
     assert [(pair.pings, pair.ping_failure, pair.average_gbps) for pair in facts.pairs] == [(5, "", 0.034819)] * 2
+    assert [pair.retried for pair in facts.pairs] == [("disconnected", "disconnected"), ()]
     assert [line.endswith("; the test is repeated") for line in lines if "a -> b" in line] == [True, True, False]
     assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "rping" in command] == [
         "0 in 0.2 s",

@@ -137,13 +137,15 @@ def test_no_two_flows_leave_a_leaf_at_once_and_each_end_has_one_out_of_it() -> N
     ]
     assert {one for one, _other in crossing} == {other for _one, other in crossing} == set(NAMES)
     assert f"storage: between leaves, {len(NAMES)} tests" in world.lines
+    # leaf-0 and leaf-2, leaf-1 and leaf-3 have met then; each leaf meets two others
+    assert f"storage: each leaf with each other leaf, {2 * LEAVES} tests" in world.lines
     ways, why = find_paths_between(world.intent.fabrics[0], world.facts)
     assert ways is not None, why
     turns = [[ways.way(*test) or () for test in turn] for item in cover_links(ways).rounds for turn in item.turns]
     for turn in turns:
         between = [ways.directions[way[1]] for way in turn if len(way) == 3]
         assert len({one.source for one in between}) == len({one.target for one in between}) == len(between)
-    assert len(turns) == 2 + 2 * HOSTS
+    assert len(turns) == 2 + 2 * HOSTS + 2 * (LEAVES - 2)
 
 
 def test_a_slow_cable_of_a_node_is_named_and_nothing_else() -> None:
@@ -159,16 +161,17 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
         world = World({("leaf-0", f"spine-{spine}"): 0.5})
         measured = world.run()
         found = world.findings(measured, "suspect")
-        slow = {
-            pair.server
-            for pair in measured.pairs
-            if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE
-        }
-        assert (
-            {finding.subject for finding in found} == {"storage from leaf-0 to leaf-2, over an unknown link"}
-        ) == bool(slow), spine
+        slow: dict[str, set[str]] = {}
+        for pair in measured.pairs:
+            if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE:
+                slow.setdefault(f"leaf-{NAMES.index(pair.server) // HOSTS}", set()).add(pair.server)
+        subjects = {f"storage from leaf-0 to {leaf}, over an unknown link": leaf for leaf in slow}
+        assert {finding.subject for finding in found} == {*subjects}, spine
         for finding in found:
-            assert f"{len(slow)} of {HOSTS} flows between these leaves carry 50% of the usual rate" in finding.measured
+            leaf = subjects[finding.subject]
+            # the other leaves than its partner have one flow from it
+            flows = HOSTS if leaf == "leaf-2" else 1
+            assert f"{len(slow[leaf])} of {flows} flows between these leaves carry 50% of the" in finding.measured
             assert (
                 "One or several of the links between these leaves are slow" in finding.why
                 and "UDP source port" in finding.why
@@ -176,7 +179,7 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
             assert re.search(
                 r"With a different flow label, [0-9] of [0-9] of these pairs reach the usual rate", finding.why
             )
-            assert "Check the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
+            assert f"Check the ports between leaf-0 and {leaf}" in finding.remedy and "ib" not in re.findall(
                 r"\bib\w*", finding.remedy
             )
 
@@ -190,12 +193,16 @@ def test_at_least_one_of_the_uplinks_is_found() -> None:
 def test_where_all_uplinks_of_a_leaf_are_slow_each_flow_is() -> None:
     world = World({("leaf-0", f"spine-{spine}"): 0.5 for spine in range(SPINES)})
     found = world.findings(world.run(), "suspect")
-    assert [finding.subject for finding in found] == ["storage from leaf-0 to leaf-2, over an unknown link"]
-    assert f"{HOSTS} of {HOSTS} flows" in found[0].measured and "Each flow between these leaves is slow" in found[0].why
-    assert (
-        f"0 of {HOSTS} of these pairs reach the usual rate, so the other links between these leaves are no better"
-        in found[0].why
-    )
+    by_leaf = {finding.subject.partition(" to ")[2].partition(",")[0]: finding for finding in found}
+    assert set(by_leaf) == {"leaf-1", "leaf-2", "leaf-3"} and len(found) == 3
+    for leaf, finding in by_leaf.items():
+        flows = HOSTS if leaf == "leaf-2" else 1
+        assert f"{flows} of {flows} flows" in finding.measured
+        assert ("Each flow between these leaves is slow" in finding.why) == (leaf == "leaf-2")
+        words = (
+            f"0 of {flows} of these pairs reach the usual rate, so the other links between these leaves are no better"
+        )
+        assert words in finding.why
 
 
 def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:

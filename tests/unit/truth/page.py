@@ -76,6 +76,27 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives, which loads all rails at once; the configuration of the switches.",
     ),
     (
+        "A network without RDMA (TCP) that is slow between all nodes alike",
+        "CPUs limit TCP, so the rate of the links gives no floor: a pair is compared with the best pair of its network."
+        " Below 5 Gb/s and 5 % of the rate of the links is a warning, where the node shows that rate.",
+        "`line_rate.floor_gbps` of the fabric; `iperf3` between two nodes without pods.",
+    ),
+    (
+        "Uplinks of Ethernet leaves that are down, and a fabric that is oversubscribed",
+        "LLDP shows the nodes no uplink. Where the rounds use each link (`auto`, more than 16 nodes), one flow at"
+        " a time leaves or enters a leaf, because two flows may share a link by the hash of the switch. One uplink of a"
+        " leaf carries it at full rate.",
+        "Stage collectives, whose groups load all uplinks at once; `show interfaces status` on the leaves.",
+    ),
+    (
+        "On Ethernet, the links between the leaves of different rails",
+        "Stage bandwidth never measures between rails there, because the host or its NIC may forward the data without a"
+        " switch. If each rail has one leaf, no test uses a spine. Jobs send between rails in alltoall without PXN and"
+        " in trees.",
+        "`ping -I INTERFACE` in a pod to the address of another rail on another node; an alltoall with"
+        " `NCCL_PXN_DISABLE=1`.",
+    ),
+    (
         "The second link of a RoCE bond (LAG) that is up and carries little",
         "The queue pairs of a measurement may all take one link, so the floor counts one. Stage discover judges the"
         " state and the rate of each part of the bond.",

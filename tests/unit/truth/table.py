@@ -1552,6 +1552,7 @@ ROWS: tuple[Row, ...] = (
         ROCE,
     ),
     Row(("bandwidth",), ("pairs[].again",), "It is judged like any other."),
+    Row(("bandwidth",), ("pairs[].retried",), "The pair passed; of attempts that the network lost is warned.", BROKEN),
     Row(
         ("bandwidth",),
         ("pairs[].wider",),

@@ -13,18 +13,23 @@ import dataclasses
 import typing
 
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.profiles import carries_rdma, carries_roce
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.measurement.pairs import End, PairResult
 from ..._model.node.hca import NodeHcas, Port
 from ..fleet.line_rates import LineRates
+from ..fleet.packets import compute_data_share, find_least_mtu
 from ..schedule.wider import widen_amount
 from .end_rates import NO_POD, EndRate, compute_end_rate, compute_shares
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
 CLOCKS = 1.01
+#: of what packets leave of a link for data, a faultless pair reaches at least this share
+_OF_DATA = 0.97
 #: of the best TCP figure of a network. What processors and their load do to TCP explains a half, and no tenth
 TCP_WARN, TCP_FAIL = 0.5, 0.1
+#: of the current rate of a link, and in Gb/s: to less than both no processor limits TCP, also not without offloads
+TCP_SHARE, TCP_GBPS = 0.05, 5.0
 
 
 class Doubt(typing.NamedTuple):
@@ -103,10 +108,12 @@ class PairLimits:
         rate of a link is unknown and the intent sets no absolute floor, return None and the reason.
         """
         rule = self.fabric.line_rate
+        double = "2 x " if self.ways == 2 else ""
         if rule.floor_gbps is not None:
             return (
-                rule.floor_gbps,
-                f"absolute floor of the intent: {format_gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
+                self.ways * rule.floor_gbps,
+                f"{double and f'{double}the '}absolute floor of the intent: {format_gbps(rule.floor_gbps)}; reason:"
+                f" {rule.reason or 'none given'}",
             )
         ends = self.ends(pair)
         unknown: dict[str, dict[str, None]] = {}
@@ -121,15 +128,34 @@ class PairLimits:
                 for reason, names in unknown.items()
             )
         limits = [limit for end in ends for limit in end.could]
-        slowest, ways = min(limits).gbps, self.ways
-        double = "2 x " if ways == 2 else ""
+        slowest, most = min(limits).gbps, self.limit_by_packets(pair)
+        if most is not None and most < rule.fraction * slowest:
+            return (
+                self.ways * most,
+                f"{double}{_OF_DATA:g} of what packets of {pair.packet_bytes} bytes leave for data, which is less than"
+                f" {rule.fraction:g} of the lowest of: {', '.join(limit.text for limit in limits)} Gb/s",
+            )
         return (
-            ways * rule.fraction * slowest,
+            self.ways * rule.fraction * slowest,
             (
                 f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the lowest of:"
                 f" {', '.join(limit.text for limit in limits)} Gb/s"
             ),
         )
+
+    def limit_by_packets(self, pair: PairResult) -> typing.Optional[float]:
+        """Return the rate in Gb/s that a faultless pair reaches in one direction with packets of its size. Return None
+        if the size or the rate of a link is unknown, on InfiniBand, whose headers are small, and if the intent has an
+        MTU for larger packets, because the small packets are then a fault.
+        """
+        size, wanted = pair.packet_bytes, find_least_mtu([self.fabric])
+        ends = self.ends(pair)
+        if not size or not carries_roce(self.fabric) or (wanted or 0) > size or not all(end.could for end in ends):
+            return None
+        addresses = [self.pods[end].address or "" for end in (pair.client_end, pair.server_end) if end in self.pods]
+        share = compute_data_share(size, bool(self.fabric.network.vlan), any(":" in address for address in addresses))
+        # the first limit of an end is that of its port, and PCIe has packets of its own
+        return _OF_DATA * share * min(end.could[0].gbps for end in ends)
 
     @property
     def ways(self) -> int:

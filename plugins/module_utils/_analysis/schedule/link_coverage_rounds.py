@@ -5,7 +5,9 @@ both directions.
 
 The first round pairs ends (HCAs) inside of each leaf. The last link to a host carries only the traffic to that host, so
 that no test between leaves can distinguish its cable from the port of a spine. The next rounds pair each leaf with
-another leaf of its pod, and each pod with another one. If rails share spines, a round pairs the rails of each host: it
+another leaf of its pod, and each pod with another one. Where the links between leaves are unknown, a leaf without a
+partner gets one of the other leaves, and on Ethernet each leaf exchanges data with each other leaf: a pair of leaves
+without a path has no other sign. If rails share spines, a round pairs the rails of each host: it
 needs no partner, and if a rail has only one leaf, no other test uses the uplinks of that leaf. The last rounds cover
 the remaining links one by one.
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .leaf_rounds import MOST_FLOWS, pair_each_leaf, pair_lonely_leaves
 from .paths import PathTable, Way
 
 #: source and target
@@ -27,8 +30,6 @@ Turn = tuple[Test, ...]
 _TRIES = 8
 #: ways to one link that are looked at
 _LOOKS = 64
-#: flows from a leaf to another one, where each takes one of the links between them by a hash, at most
-_MOST_FLOWS = 64
 #: rounds that only cover what is left, at most
 _MOST_ROUNDS = 8
 
@@ -131,13 +132,26 @@ def cover_links(ways: PathTable) -> Cover:
         [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in _split_halves(leaf)],
     )
     inside = [_group_by_leaf(ways, group, pod) for group in groups for pod in ways.pods]
+    whole = [_group_by_leaf(ways, group, None) for group in groups]
+    several = len(ways.pods) > 1
+    pairs = _choose_leaf_pairs(ways, inside, covered)
     add(
-        "between the leaves of a pod" if len(ways.pods) > 1 else "between leaves",
-        _choose_leaf_pairs(ways, inside, covered),
+        "between the leaves of a pod" if several else "between leaves",
+        [*pairs, *([] if several else pair_lonely_leaves(ways, whole, pairs))],
     )
-    if len(ways.pods) > 1:
+    if several:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
-        add("between pods", _choose_leaf_pairs(ways, [_group_by_leaf(ways, group, None) for group in groups], covered))
+        further = _choose_leaf_pairs(ways, whole, covered)
+        add("between pods", [*further, *pair_lonely_leaves(ways, whole, [*pairs, *further])])
+    if ways.hashed:
+        steps = pair_each_leaf(ways, whole, [test for item in rounds for test in item.tests])
+        exchanged: list[Turn] = []
+        for step in steps:
+            own, new = _list_turns(ways, step, covered)
+            exchanged += own
+            covered.update(new)
+        if exchanged:
+            rounds.append(Round("each leaf with each other leaf", tuple(exchanged)))
     if ways.across and len(groups) > 1:
         add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
@@ -291,8 +305,8 @@ def _list_turns(
 ) -> tuple[tuple[Turn, ...], set[int]]:
     """Return the turns for both directions of the pairs, and the directions of links that they newly cover.
 
-    A test that shares a link with another test of the turn is left out, and later rounds cover its links. If the link
-    that a flow takes is unknown, the test gets a further turn instead, in which it shares no link.
+    A test that shares a link or an end with another test of the turn is left out, and later rounds cover its links. If
+    the links between leaves are unknown, the test gets a further turn instead, in which it shares no known link.
 
     :param ways: paths between the ports
     :param pairs: numbers of the two ends of each pair
@@ -302,7 +316,7 @@ def _list_turns(
     turns = []
     for tests in (pairs, [(target, source) for source, target in pairs]):
         left = list(tests)
-        for _turn in range(_MOST_FLOWS if ways.hashed else 1):
+        for _turn in range(MOST_FLOWS if ways.spread else 1):
             taken = OccupiedLinks(ways)
             for test in left:
                 way = ways.way(*test)

@@ -18,7 +18,7 @@ from ..._model.measurement.pairs import QUEUE_PAIRS, End, OrderedPair
 from .coverage import compute_coverage
 from .link_coverage_rounds import Cover, Turn, has_separate_rails
 from .paths import PathTable
-from .rounds import iterate_rounds
+from .rounds import iterate_rounds, turn_pairs
 from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
 from .wider import widen_amount
 
@@ -113,6 +113,9 @@ def iterate_steps(
     :param most_rounds: maximum number of rounds; None for all
     """
     each = [iterate_rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
+    if wanted.directions == "one":
+        # an end that is always the client, or always the server, would never be measured in its other direction
+        each = [turn_pairs(its) for its in each]
     numbers = sorted(rails)
     if wanted.rails == "serial":
         for rail, its in zip(numbers, each):

@@ -6,6 +6,7 @@ every other item once.
 
 from __future__ import annotations
 
+import collections
 import typing
 
 Item = typing.TypeVar("Item")
@@ -41,3 +42,20 @@ def iterate_rounds(
             if left is not None and right is not None:
                 pairs.append((left, right) if (number + place) % 2 == 0 else (right, left))
         yield tuple(pairs)
+
+
+def turn_pairs(
+    rounds: typing.Iterable[typing.Sequence[tuple[Item, Item]]],
+) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
+    """Yield the rounds with the pairs turned so that each item is about as often the first of its pairs as the second.
+    In all rounds of three or more items, each item is both at least once.
+
+    :param rounds: pairs of items, by round. No item is in two pairs of a round
+    """
+    lead: collections.Counter[Item] = collections.Counter()
+    for pairs in rounds:
+        turned = [(one, other) if lead[one] <= lead[other] else (other, one) for one, other in pairs]
+        for first, second in turned:
+            lead[first] += 1
+            lead[second] -= 1
+        yield tuple(turned)

@@ -30,7 +30,7 @@ from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, RoundPla
 from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import UNKNOWN, Finding
 from .errors import check_errors
-from .ethernet import describe_pinned, report_ports_without_lldp
+from .ethernet import describe_pinned, report_ports_without_lldp, report_uncrossed_leaves
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
 from .layers.check import check_layers
@@ -42,7 +42,7 @@ from .pods import check_cleanup, check_pods
 from .port_counters import Counted
 from .rails import check_rails
 from .results import choose_layer_tests_within, collect_evidence_within, find_paths_between, list_figures_within
-from .rounds import check_participation, check_rounds
+from .rounds import check_directions, check_participation, check_rounds
 from .routing import check_lids
 from .slow_links import check_slow_links
 from .suspects import check_suspects
@@ -65,6 +65,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
         ground = PairLimits(fabric, pods, rates, nodes)
         findings += check_rounds(fabric, plan, len(facts.nodes))
+        findings += check_directions(fabric, pairs, plan)
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         findings += check_rails(fabric, membership, facts.neighbours)
         for rail in list_rails(fabric):
@@ -178,6 +179,7 @@ def _check_suspects(
     findings = [
         report_coverage("bandwidth.coverage", fabric, ways, compute_coverage(ways, evidence.measured), remedy, note)
     ]
+    findings += report_uncrossed_leaves(fabric, ways, evidence.measured)
     findings += _report_unheard(fabric, facts, True)
     shown = find_topology_with_source(find_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()

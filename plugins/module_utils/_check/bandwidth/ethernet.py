@@ -14,6 +14,7 @@ from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_ports_without
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
+from ..._analysis.schedule.leaf_rounds import find_uncrossed_leaves
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import Evidence
 from ..._analysis.schedule.paths import PathTable
@@ -22,6 +23,7 @@ from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, WARN, Finding
+from .pairs import on_rail
 
 #: commands by which switches show what their ports count
 COUNTERS = (
@@ -105,6 +107,30 @@ def report_ports_without_lldp(
     measured = f"switch unknown for {len(found)} of {count_of(count, 'port')}"
     expected = "switch known for each port (LLDP shows exactly one)"
     return [Finding(check, f"{fabric.name} switches", WARN, measured, expected, why, remedy)]
+
+
+def report_uncrossed_leaves(fabric: Fabric, ways: PathTable, tests: typing.Iterable[Test]) -> list[Finding]:
+    """Warn about pairs of leaves between which no test ran, if the switches choose the links: a pair of leaves without
+    a path is not noticed then. The list is empty if there is no such pair of leaves.
+
+    :param ways: paths between the ports
+    :param tests: tests with a figure
+    """
+    missing, every = find_uncrossed_leaves(ways, tests) if ways.hashed else ((), 0)
+    if not missing:
+        return []
+    names = [f"{ways.name_of(near)} and {ways.name_of(far)}{on_rail(fabric, rail)}" for rail, near, far in missing]
+    why = (
+        f"No test ran between these leaves: {join_names(names, '; ')}. If the switches have no path between two of them"
+        " (VXLAN, routes or access lists), no measurement shows it."
+    )
+    remedy = (
+        "Follow the remedies of the findings bandwidth.measured. If there are none, the fabric has too many leaves for"
+        " a test of each pair of them: run stage collectives with all nodes, or set bandwidth.rounds of the fabric to"
+        " all and run stage bandwidth again."
+    )
+    measured = f"{every - len(missing)} of {count_of(every, 'pair')} of leaves exchanged data"
+    return [Finding("bandwidth.coverage", f"{fabric.name} leaves", WARN, measured, "each pair of leaves", why, remedy)]
 
 
 def report_between_leaves(

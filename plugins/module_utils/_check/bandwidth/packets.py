@@ -31,9 +31,11 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     measured = [pair for pair in pairs if pair.transport == "RDMA" and pair.average_gbps and not pair.failure]
     least = find_least_mtu([fabric])
     versions = fabric.roce is not None and fabric.pods.connection == "tcp" and not is_infiniband(fabric)
-    if not measured or not carries_rdma(fabric) or (least is None and not versions):
+    tight = [pair for pair in measured if fabric.mtu is None and _lowers_floor(ground, pair)]
+    if not measured or not carries_rdma(fabric) or (least is None and not versions and not tight):
         return
     wanted = [f"packets of at least {least} bytes"] if least is not None else []
+    wanted += [f"packets that leave {fabric.line_rate.fraction:g} of the link for data"] if tight else []
     wanted += ["RoCE v2"] if versions else []
     expected, found = ", ".join(wanted), []
     unread = [
@@ -65,6 +67,18 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " the fabric. The NetworkAttachmentDefinition must set this MTU: run stages network and bandwidth again."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
+    if tight:
+        sizes = join_first([str(size) for size in sorted({pair.packet_bytes or 0 for pair in tight})], 4)
+        why = (
+            "The headers of so small packets take so much of the link that no pair can reach line_rate.fraction of it."
+            " The minimum of these pairs is therefore lower. The intent sets no MTU, and the usual one of 1500 has room"
+            " for packets of 1024 bytes."
+        )
+        remedy = (
+            "If the switches have an MTU of at least 4200, set mtu of the fabric to 4200 (9000 for switches with jumbo"
+            " frames), then run stages network and bandwidth again."
+        )
+        found.append((f"packets of {sizes} bytes: {_list(ground, tight)}", why, remedy))
     told = [pair for pair in measured if versions and pair.gid_index is not None and _has_v1(ground, pair)]
     old = [pair for pair in told if is_index_of_roce_v1(pair.gid_index or 0)]
     if old:
@@ -84,6 +98,15 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
         sizes = join_first([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
         text = f"packets of {sizes or 'an unknown number of'} bytes in {count_of(len(measured), 'measurement')}"
         yield build_pass(_CHECK, fabric.name, text, expected)
+
+
+def _lowers_floor(ground: PairLimits, pair: PairResult) -> bool:
+    """Return whether the minimum of a pair is what its packets leave for data, and not ``line_rate.fraction``.
+
+    :param ground: limits of the pairs of the fabric
+    """
+    most, floor = ground.limit_by_packets(pair), ground.floor(pair)[0]
+    return most is not None and floor == ground.ways * most
 
 
 def _has_v1(ground: PairLimits, pair: PairResult) -> bool:

@@ -10,7 +10,15 @@ import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
 from ..._analysis.bandwidth.end_rates import NO_POD
-from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
+from ..._analysis.bandwidth.floors import (
+    TCP_FAIL,
+    TCP_GBPS,
+    TCP_SHARE,
+    TCP_WARN,
+    Best,
+    PairLimits,
+    format_gbps,
+)
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.pairs import QUEUE_PAIRS, PairResult
@@ -343,6 +351,20 @@ def check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average:
         f" {format_gbps(best.average)})"
     )
     if average >= TCP_WARN * best.average:
+        now = ground.now(pair) if ground.fabric.line_rate.floor_gbps is None else None
+        least = ground.ways * min(TCP_SHARE * now, TCP_GBPS) if now is not None else 0.0
+        if now is not None and average < least:
+            why = (
+                f"No pair of the network is much faster, but its links run at {now:g} Gb/s, and CPUs do not limit TCP"
+                " to so little. Offloads that are off, a rate limit, or packet loss on a part that all pairs share do."
+            )
+            remedy = (
+                "On both nodes, compare offloads (ethtool -k), MTU and rate limits (tc qdisc) of the interface, and"
+                " read its drops (ip -s link). Correct the cause, or set line_rate.floor_gbps of the fabric to the rate"
+                " that the network must have, with its reason. Then run stage bandwidth again."
+            )
+            expected += f", and >= {format_gbps(least)}"
+            return Finding("bandwidth.fleet", subject, WARN, format_gbps(average), expected, why, remedy)
         return build_pass("bandwidth.fleet", subject, format_gbps(average), expected)
     if average >= TCP_FAIL * best.average:
         why = (

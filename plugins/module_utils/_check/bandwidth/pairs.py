@@ -6,6 +6,7 @@ compares a valid bandwidth with the floor and with the best comparable pairs.
 
 from __future__ import annotations
 
+import collections
 import typing
 
 from ..._analysis.bandwidth.floors import Best, Doubt, PairLimits, format_gbps
@@ -14,7 +15,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT
 from ..._model.measurement.pairs import PairResult
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, build_pass
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .causes import explain_cause
 from .pair_floors import check_fleet, check_floor, check_tcp_fleet, format_queue_pairs
 
@@ -91,7 +92,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         else ""
     )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
-        return build_pass("bandwidth.rping", subject, measured, expected)
+        return _warn_of_retries("bandwidth.rping", subject, pair, measured, expected)
     if pair.ping_failure:
         why, remedy = explain_cause(pair.ping_failure, fabric)
         if not pair.ping_evidence and why == explain_cause("exit_code", fabric)[0]:
@@ -117,6 +118,34 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     )
 
 
+def _warn_of_retries(check: str, subject: str, pair: PairResult, measured: str, expected: str) -> Finding:
+    """Return a pass, or a warning if earlier attempts of the pair failed in a way that tells of the network. One
+    address that is not resolved is not enough: the neighbours may not know a port that has just come up.
+
+    :param check: check id of the finding
+    :param subject: subject of the finding
+    :param measured: measured value of the last attempt
+    :param expected: expected value
+    """
+    if not pair.retried:
+        return build_pass(check, subject, measured, expected)
+    kinds = collections.Counter(pair.retried)
+    told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in kinds.items())
+    measured = f"{measured}; earlier attempts failed: {told}"
+    if not kinds["disconnected"] and kinds["no_address"] < 2:
+        return build_pass(check, subject, measured, expected)
+    why = (
+        f"The pair passed at attempt {len(pair.retried) + 1} only. A link that goes down and up, an outdated entry of"
+        " ARP or EVPN, or a subnet manager that does not always answer has this effect. Each start of a job meets it."
+    )
+    remedy = (
+        "Run stage bandwidth again. If the finding remains, search dmesg of both nodes for link state changes, compare"
+        " the entry of the other pod in ip neigh in each pod with its MAC address (ip link), and read the log of the"
+        " subnet manager (InfiniBand) or of the switches. Correct the cause, then run stage bandwidth again."
+    )
+    return Finding(check, subject, WARN, measured, f"{expected}, at the first attempt", why, remedy)
+
+
 def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: typing.Optional[Doubt]) -> Finding:
     """Check that the measurement of a pair gave an average bandwidth and no failure, and that nothing casts doubt on
     the figure.
@@ -139,6 +168,8 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
         if doubt:
             valid, remedy = _describe_valid_figure(doubt.kind, ground.fabric.pods.image, pair.client)
             return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt.text, remedy)
+        if pair.transport == "TCP":
+            return _warn_of_retries("bandwidth.measured", subject, pair, figures, expected)
         return build_pass("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.schedule.measurements import by_links, count_all_rounds
 from ..._model.base.phrases import count_of, format_clause
-from ..._model.base.text import format_percent
+from ..._model.base.text import format_percent, join_first
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import RdmaPod, RoundPlan
 from ..._model.measurement.pairs import End, PairResult
@@ -104,6 +104,36 @@ def describe_cover(plan: RoundPlan) -> str:
 def _format_time(seconds: float) -> str:
     minutes = max(1, round(seconds / 60))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def check_directions(
+    fabric: Fabric, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan]
+) -> list[Finding]:
+    """Warn about HCAs that only sent or only received, if the intent asks for one direction of each pair. The list is
+    empty for other intents, and if the rounds were planned to use each link in both directions.
+
+    :param pairs: measured pairs of the fabric
+    :param plan: rounds as planned; None without a plan
+    """
+    if fabric.bandwidth.directions != "one" or not pairs or (plan is not None and plan.cover is not None):
+        return []
+    subject, expected = f"{fabric.name} directions", "each HCA sends in one measurement and receives in another"
+    senders, receivers = {pair.client_end for pair in pairs}, {pair.server_end for pair in pairs}
+    mute, deaf = sorted(receivers - senders), sorted(senders - receivers)
+    if not mute and not deaf:
+        text = f"{count_of(len(senders), 'HCA')} sent and received"
+        return [build_pass("bandwidth.rounds", subject, text, expected)]
+    told = [
+        f"{what}: {join_first([f'{node}{on_rail(fabric, rail)}' for rail, node in ends], 4)}"
+        for what, ends in (("never sent", mute), ("never received", deaf))
+        if ends
+    ]
+    why = (
+        "The intent asks for one direction of each pair (bandwidth.directions: one), and there are too few rounds for"
+        " both roles of each node. A fault in the direction that was not measured is not noticed."
+    )
+    remedy = "Set bandwidth.directions of the fabric to both, then run stage bandwidth again."
+    return [Finding("bandwidth.rounds", subject, WARN, "; ".join(told), expected, why, remedy)]
 
 
 def check_participation(

@@ -62,7 +62,7 @@ class LineRate:
     :ivar fleet_fraction: share of the best pair on the same rail whose links have the same capability
     :ivar expected_gbps: required rate of each link of the fabric, in Gb/s; None for the highest rate that both of its
         ends support
-    :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; requires a reason
+    :ivar floor_gbps: an absolute floor of each direction in Gb/s instead of ``fraction``; requires a reason
     :ivar reason: reason for an absolute or a low floor, printed in the report
     """
 

@@ -20,6 +20,8 @@ from .hca_counters import HcaErrors
 ROWS = Bound("message sizes", 64)
 #: of a pair: its two devices, and their physical functions
 ENDS = Bound("devices of a pair", 4)
+#: of a pair: three measurements, each with up to five clients of each of its tools
+RETRIES = Bound("failed attempts of a pair", 64)
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
 PairKey = tuple[str, int, str, str, int]
 #: where a pod measures: its rail and its node
@@ -139,6 +141,7 @@ class PairResult(OrderedPair):
         the printed one
     :ivar errors: error counters of both devices before and after, and of their physical functions where an observer
         reads them; empty on InfiniBand, whose ports stage fabric reads, and without RDMA
+    :ivar retried: kinds of the failures of earlier attempts, in order; this result is that of the last attempt
     """
 
     fabric: str
@@ -168,6 +171,7 @@ class PairResult(OrderedPair):
     packet_bytes: typing.Optional[Mtu] = None
     gid_index: typing.Optional[Count] = None
     errors: typing.Annotated[tuple[HcaErrors, ...], ENDS] = ()
+    retried: typing.Annotated[tuple[Word, ...], RETRIES] = ()
 
     @property
     def key(self) -> PairKey:

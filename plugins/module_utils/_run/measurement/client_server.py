@@ -33,11 +33,17 @@ Opened = typing.Callable[[], Shell]
 Lost = typing.Callable[[], str]
 #: seconds that are left of the time that both ends have together
 Left = typing.Callable[[], float]
+#: is told each failure of a client that is tried again
+Note = typing.Callable[[Failure], None]
 
 
 def allow_forever() -> float:
     """Return infinity. This is the remaining time of commands that are limited by their own time limits only."""
     return math.inf
+
+
+def ignore_failure(_failure: Failure) -> None:
+    """Do nothing with the failure of a client that is tried again."""
 
 
 def find_failure(result: CommandResult) -> typing.Optional[Failure]:
@@ -67,6 +73,7 @@ def run_pair(
     judge: Judge = find_failure,
     lost: Lost = str,
     left: Left = allow_forever,
+    note: Note = ignore_failure,
 ) -> Outcome:
     """Run a server, and its client as soon as the server listens. Return the result of the client (None if it did not
     run), and the failure of client or server (None if both succeeded). The client is tried again while it does not
@@ -84,13 +91,14 @@ def run_pair(
         exist
     :param left: function that returns the remaining seconds of this pair of nodes. At 0, no wait continues and nothing
         is retried
+    :param note: is called with the failure of each client that is tried again
     """
     if left() <= 0:
         return None, Failure("hang", "the time limit of this pair had already expired")
     try:
         server, client = there[0](), here[0]()
         server.start(there[1])
-        return _run_client(server, client, here[1], up, limit, judge_server, judge, lost, left)
+        return _run_client(server, client, here[1], up, limit, judge_server, judge, lost, left, note)
     except ApiError as error:
         return None, Failure("exec_lost", str(error)[:300])
 
@@ -105,6 +113,7 @@ def _run_client(
     judge: Judge,
     lost: Lost,
     left: Left,
+    note: Note,
 ) -> Outcome:
     def most(seconds: float) -> float:
         return max(0.0, min(seconds, left()))
@@ -112,7 +121,7 @@ def _run_client(
     if not server.wait_for(up, most(SERVER_LIMIT)) and not server.running:
         ended = server.wait(0)
         return None, find_failure(ended) or Failure("peer_gone", "the server ended immediately")
-    for _number in range(TRIES):
+    for number in range(TRIES):
         client.start(command)
         ran = client.wait(most(limit + SLACK), lost)
         failure = judge(ran)
@@ -120,6 +129,8 @@ def _run_client(
         # runs
         if failure is None or failure.kind not in RETRIED or not server.running or left() <= 0:
             break
+        if number < TRIES - 1:
+            note(failure)
     if failure is None and judge_server:
         failure = find_failure(server.wait(most(SLACK), lost))
     elif failure is not None:

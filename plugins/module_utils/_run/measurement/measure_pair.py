@@ -37,7 +37,7 @@ from ..._parse.pods.failure import LOST, Failure
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of
 from .measuring_plan import Say
-from .pair_tests import PairTests
+from .pair_tests import PairTests, note_retries
 from .pods.measuring_pods import MeasuringPods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
@@ -79,6 +79,7 @@ class PairMeasurement:
         client_rail = f" rail {task.rail}" if task.between_rails else ""
         rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
         ran: tuple[str, ...] = ()
+        retried: tuple[str, ...] = ()
         # all attempts together have the time that the plan counts: no end takes more of it from the pairs after it
         end = start + compute_most_seconds_of_a_pair(fabric)
         earlier: typing.Optional[PairResult] = None
@@ -86,6 +87,7 @@ class PairMeasurement:
             # an earlier attempt's port may not be free yet
             result = self._guard_attempt(fabric, task, client, server, flow, end)
             ran += result.commands
+            retried += result.retried
             if earlier is not None and result.failure and self._clock() >= end:
                 # that the time of the pair was over says less than what took it
                 result = earlier
@@ -107,12 +109,13 @@ class PairMeasurement:
             if not again:
                 break
             earlier = result
+            retried += (result.ping_failure or result.failure,)
             if "exec_lost" in (result.failure, result.ping_failure):
                 since = self._clock()
                 self._pods.await_api()
                 # an API server that is away is no fault of the pair
                 end += self._clock() - since
-        return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
+        return dataclasses.replace(result, commands=ran, retried=retried, seconds=round(self._clock() - start, 1))
 
     def measure_wider(
         self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
@@ -308,7 +311,11 @@ class PairMeasurement:
             (server, commands.render_ping_server(address, port, limit)),
             (client, commands.render_ping_client(address, port, limit)),
         )
-        ran, failure = self._tests.run_both(there, here, commands.PING_SERVER_UP, limit, False, end, _find_ping_failure)
+        retried: list[Failure] = []
+        ran, failure = self._tests.run_both(
+            there, here, commands.PING_SERVER_UP, limit, False, end, _find_ping_failure, retried.append
+        )
+        result = note_retries(result, retried)
         result = dataclasses.replace(
             result, pings=rping.parse(ran.output).count if ran else None, commands=(line_of(ran),) if ran else ()
         )

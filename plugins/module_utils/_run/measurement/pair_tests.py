@@ -20,7 +20,7 @@ from ..._observe.kubernetes.shell import Clock
 from ..._parse.pods import iperf3, perftest
 from ..._parse.pods.failure import Failure, classify
 from ..._render.measurement import commands
-from .client_server import Judge, find_failure, line_of, run_pair
+from .client_server import Judge, Note, find_failure, ignore_failure, line_of, run_pair
 from .pods.measuring_pods import MeasuringPods
 
 #: messages of each size that ib_write_bw sends without -n [perftest 4.4 to 26.04 perftest_parameters.h DEF_ITERS_WB]
@@ -52,10 +52,11 @@ class PairTests:
             client,
             commands.render_tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""),
         )
+        retried: list[Failure] = []
         ran, failure = self.run_both(
-            there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _find_tcp_failure
+            there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _find_tcp_failure, retried.append
         )
-        result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
+        result = note_retries(dataclasses.replace(result, commands=(line_of(ran),) if ran else ()), retried)
         if ran is None or failure is not None:
             return dataclasses.replace(
                 result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else ""
@@ -95,7 +96,17 @@ class PairTests:
             )
             for end in (server, client)
         )
-        ran, failure = self.run_both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until)
+        retried: list[Failure] = []
+        ran, failure = self.run_both(
+            there,
+            here,
+            commands.BANDWIDTH_SERVER_UP,
+            fabric.pods.limit_seconds,
+            True,
+            until,
+            note=retried.append,
+        )
+        result = note_retries(result, retried)
         if ran is None:
             return None, result, failure
         result = dataclasses.replace(result, commands=(*result.commands, line_of(ran)))
@@ -120,6 +131,7 @@ class PairTests:
         judge_server: bool,
         until: float,
         judge: typing.Optional[Judge] = None,
+        note: Note = ignore_failure,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         """Run a server and its client in their pods. Return the client's result (None if it did not run), and the
         failure of either command or pod (None if both succeeded).
@@ -132,6 +144,7 @@ class PairTests:
         :param until: monotonic time in seconds at which the time of the pair is over
         :param judge: function that gets the result of the client and returns its failure or None; None: the exit code
             decides
+        :param note: is called with the failure of each client that is tried again
         """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
@@ -149,10 +162,20 @@ class PairTests:
             judge or find_failure,
             lost,
             lambda: until - self._clock(),
+            note,
         )
         if failure is not None:
             failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
         return ran, failure
+
+
+def note_retries(result: PairResult, failures: typing.Iterable[Failure]) -> PairResult:
+    """Return the result of a pair with the kinds of the failures of clients that were tried again.
+
+    :param result: result of the pair so far
+    :param failures: the failures, in order
+    """
+    return dataclasses.replace(result, retried=(*result.retried, *(failure.kind for failure in failures)))
 
 
 def find_contradiction(
