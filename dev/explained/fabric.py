@@ -85,7 +85,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "Two readings of all error counters during the stage. The class of a counter decides about its growth:"
-            " physical, physical further up, congestion, configuration."
+            " physical, physical further up, congestion, management (warn), configuration."
         ),
         causes=(
             (
@@ -94,6 +94,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The receiver behind the port is slow: its PCIe link trained down, or the host hangs (PortXmitDiscards).",
             "A link upstream on the path is bad (PortRcvRemotePhysicalErrors).",
+            "Several managers and tools query the port at the same time (VL15Dropped, warn). No data is lost.",
             "The partitions of the two ends do not match (constraint errors).",
             "A counter has reached its maximum, so it cannot show new errors (unknown).",
             "The two readings are less than 10 s apart: `fabric_error_seconds` is too small (unknown).",

@@ -1095,7 +1095,7 @@ AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityE
         ({}, {"PortXmitDiscards": 80000}, "fail"),
         ({}, {"PortXmitDiscards": 4}, "warn"),
         ({"PortXmitDiscards": 80000}, {"PortXmitDiscards": 80000}, "unknown"),
-        ({"VL15Dropped": 1}, {"VL15Dropped": 10000}, "fail"),
+        ({"VL15Dropped": 1}, {"VL15Dropped": 10000}, "warn"),
         ({}, {"PortXmitConstraintErrors": 200}, "fail"),
         ({}, {"PortRcvConstraintErrors": 200}, "fail"),
         ({}, {"PortRcvRemotePhysicalErrors": 200}, "fail"),
@@ -1120,6 +1120,12 @@ def test_physical_errors_are_read_again_before_a_part_is_replaced() -> None:
     assert one(seen(errors=errors), "fabric.errors_growing").remedy.startswith(
         "Clean and reseat the cable at both ends, and run stage fabric again. If the errors remain, replace the cable"
     )
+
+
+def test_dropped_management_packets_are_no_slow_receiver() -> None:
+    finding = one(seen(errors=world.errors([], [counted(VL15Dropped=50)])), "fabric.errors_growing")
+    assert finding.status == "warn" and "No data is lost" in finding.why
+    assert "receiver" not in finding.why + finding.remedy and "UFM telemetry" in finding.remedy
 
 
 def test_each_class_of_counters_has_its_own_remedy() -> None:
