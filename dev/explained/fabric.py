@@ -428,7 +428,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The cable is of an older generation.",
             "The speeds of a port are limited by its configuration.",
-            "The switch port is slower or split on purpose (warn).",
+            "The switch port is slower or split. It is unknown whether on purpose (unknown, or warn on small fleets).",
         ),
         look=(
             "iblinkinfo --line",
