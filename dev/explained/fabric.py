@@ -180,7 +180,9 @@ EXPLAINED: dict[str, Explanation] = {
     "fabric.hcas": Explanation(
         means=(
             "A node does not have `hcas_per_node` HCAs on this fabric. The finding contains the subnet managers that"
-            " its other HCAs see. Or two fabrics of the intent select the same HCA of a node."
+            " its other HCAs see. Or two fabrics of the intent select the same HCA of a node. Or the cables of a node"
+            " are swapped between two fabrics: the HCA at a PCI address is on another fabric than on most nodes of the"
+            " same model."
         ),
         measured=(
             "The subnet manager that each port of the node sees. The HCAs that see the subnet manager of the fabric"
@@ -189,6 +191,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "A port is down because of its cable, its transceiver or the switch port.",
             "A cable is connected to a switch of another fabric.",
+            "The cables of two HCAs of a node are swapped (warn if as many nodes are cabled in the other way).",
             (
                 "The port could not be queried: ib_umad is not loaded, the device node is missing, or the user has no"
                 " permission (unknown)."

@@ -24,6 +24,7 @@ from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .completeness import check_whole
+from .crossed_cables import check_crossed_cables
 from .error_counters import check_errors
 from .lids import check_lids
 from .membership import MOST_HCAS, check_membership
@@ -99,7 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         known.append((fabric, membership))
         if is_infiniband(fabric):
             findings += _check_infiniband(fabric, membership, facts, world)
-    return tuple(findings)
+    return (*findings, *check_crossed_cables(intent.fabrics, memberships))
 
 
 def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
