@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding
 
-from .fleet import PAIR, TWO, Fleet, Shape, healthy, identity
+from .fleet import PAIR, ROCE, TWO, Fleet, Shape, healthy, identity
 from .judge import findings
 
 #: node and HCA of the fabric compute, from 0
@@ -215,3 +215,69 @@ def test_a_cable_in_another_fabric_alone_is_told_once_by_the_number_of_hcas() ->
     found = said(dataclasses.replace(fleet, facts=facts), "fabric")
     assert [item.subject for item in found if item.check == "fabric.hcas"] != []
     assert not [item.subject for item in found if item.subject.endswith(" cables")]
+
+
+def spare(shape: Shape, places: Places, gbps: float = 200.0) -> Fleet:
+    """Some HCAs are of a slower model: on RoCE another board with the same PCI device."""
+
+    def replace(hca: Hca) -> Hca:
+        assert hca.pci is not None
+        ports = tuple(dataclasses.replace(port, rate_gbps=gbps, speed="HDR") for port in hca.ports)
+        netdevs = tuple(
+            dataclasses.replace(
+                netdev,
+                speed_gbps=gbps if netdev.speed_gbps else None,
+                supported_gbps=gbps if netdev.supported_gbps else None,
+            )
+            for netdev in hca.netdevs
+        )
+        pci = dataclasses.replace(hca.pci, device="101b" if hca.pci.device == "1021" else hca.pci.device)
+        return dataclasses.replace(hca, ports=ports, netdevs=netdevs, pci=pci, board="MT_0000000223")
+
+    return with_hcas(healthy(shape), places, replace)
+
+
+@pytest.mark.parametrize("shape", [dataclasses.replace(PAIR, nodes=5), dataclasses.replace(ROCE, nodes=5)])
+@pytest.mark.parametrize(
+    ("nodes", "rails", "status"),
+    [
+        ((1,), (1,), "unknown"),
+        ((1, 2), (1,), "unknown"),
+        # all HCAs of a node: another delivery
+        ((1,), range(4), "warn"),
+    ],
+)
+def test_a_slower_model_among_faster_ones_is_noticed(
+    shape: Shape, nodes: tuple[int, ...], rails: typing.Sequence[int], status: str
+) -> None:
+    assert said(healthy(shape), "discover") == []
+    places = [(node, rail) for node in nodes for rail in rails if rail < shape.rails]
+    found = said(spare(shape, places), "discover")
+    assert {(item.check, item.subject, item.status) for item in found} == {
+        ("discover.models", f"{shape.names[node]} mlx5_{rail}", status) for node, rail in places
+    }
+    assert all("200 Gb/s" in item.measured and "400 Gb/s, as on" in item.expected for item in found)
+
+
+@pytest.mark.parametrize(
+    ("count", "places", "gbps", "status"),
+    [
+        # of two nodes neither is the usual one
+        (2, [(1, 1)], 200.0, {"warn"}),
+        # the spare part is as fast
+        (5, [(1, 1)], 400.0, set()),
+        # one node alone has a faster model
+        (5, [(node, 1) for node in range(1, 5)], 200.0, set()),
+        # all nodes have a slower model at this address
+        (5, [(node, 1) for node in range(5)], 200.0, set()),
+    ],
+)
+def test_models_that_are_no_exception_close_nothing(
+    count: int, places: list[tuple[int, int]], gbps: float, status: set[str]
+) -> None:
+    found = said(spare(dataclasses.replace(PAIR, nodes=count), places, gbps), "discover")
+    assert {item.status for item in found} == status
+
+
+def test_a_slower_link_of_the_same_model_is_no_other_model() -> None:
+    assert said(split(dataclasses.replace(PAIR, nodes=5), [(1, 1)]), "discover") == []

@@ -52,6 +52,7 @@ WHAT = {
         "guids",
         "hardware_addresses",
         "hcas",
+        "models",
         "node",
         "nodes",
         "numa",
