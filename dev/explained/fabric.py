@@ -370,8 +370,9 @@ EXPLAINED: dict[str, Explanation] = {
             "smpquery pkeys LID",
         ),
         remedy=(
-            "Make the ports full members of one partition: edit /etc/opensm/partitions.conf and restart opensm, or set"
-            " a PKey in UFM. Then run stage `fabric` again."
+            "Make the ports of the fabric full members of one partition: edit /etc/opensm/partitions.conf, equal on the"
+            " hosts of all subnet managers, and run `pkill -HUP -x opensm` there, or set a PKey in UFM. Do not write"
+            " `ALL=full` if the fabric has other tenants. Then run stage `fabric` again."
         ),
     ),
     "fabric.priority": Explanation(
