@@ -444,6 +444,31 @@ EXPLAINED: dict[str, Explanation] = {
             " (`ibportstate LID PORT query`). Then run stage `fabric` again."
         ),
     ),
+    "fabric.routes": Explanation(
+        means=(
+            "The forwarding tables of the switches have no path from a leaf to an HCA of the same rail. A switch drops"
+            " packets for a LID without a port."
+        ),
+        measured=(
+            "The forwarding tables (`dump_fts`), followed from each leaf of a rail to the LID of each HCA of the rail"
+            " over the links of the topology (`ibnetdiscover`)."
+        ),
+        causes=(
+            "A switch did not take a block of 64 LIDs from the subnet manager (unknown).",
+            "A switch did not answer when its table was read (unknown).",
+            "The subnet manager computed the paths anew between the reading of the topology and of the tables.",
+            "A switch sends packets to a port without a link, or in a circle (warn without `routing: static`).",
+            "`dump_fts` failed (warn).",
+        ),
+        look=(
+            "dump_fts -n",
+            "ibtracert SOURCE_LID DESTINATION_LID",
+        ),
+        remedy=(
+            "Run stage `fabric` again. If the finding remains, read the log of the subnet manager for errors of the"
+            " switch, restart the management agent of the switch or the switch, and run stage `fabric` again."
+        ),
+    ),
     "fabric.select": Explanation(
         means=(
             "The intent lists the PCI address of an HCA for the fabric, but the port of the HCA sees a different"

@@ -30,6 +30,7 @@ from .lids import check_lids
 from .membership import MOST_HCAS, check_membership
 from .names import TOOLS, FabricFacts
 from .partitions import check_partitions
+from .routes import check_routes
 from .subnet_managers import check_managers
 from .topology import check_topology
 from .unmanaged import check_islands, check_no_manager
@@ -222,6 +223,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
         ]
     findings += check_whole(fabric, seen.topology)
     findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
+    findings += check_routes(fabric, membership, seen.topology, seen.forwarding)
     return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 
 

@@ -81,6 +81,7 @@ WHAT = {
         "priority",
         "rails",
         "rate",
+        "routes",
         "select",
         "standby",
         "topology",
