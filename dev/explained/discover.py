@@ -170,6 +170,31 @@ EXPLAINED: dict[str, Explanation] = {
             " `mlx5_ib`, or set `LINK_TYPE_P1` and reboot the node. Then run stage `discover` again."
         ),
     ),
+    "discover.models": Explanation(
+        means=(
+            "An HCA is slower and of another model than the HCAs at the same PCI address of most nodes. A collective"
+            " runs at the speed of its slowest HCA."
+        ),
+        measured=(
+            "PCI vendor, PCI device, PSID and rate of each HCA, compared between nodes that have their HCAs at the"
+            " same PCI addresses."
+        ),
+        causes=(
+            "The card was replaced with a slower model.",
+            "The node is of another delivery, and all of its HCAs are slower (warn).",
+            "The port of the card is cabled to a slower switch port, and the card has another PSID.",
+        ),
+        look=(
+            "lspci -s ADDRESS -vv",
+            "mstflint -d ADDRESS query",
+            "ibstat",
+        ),
+        remedy=(
+            "Compare the part number of the card with that of the other nodes, and replace a wrong part. If the"
+            " difference is intended, waive the finding with the reason, or describe a fabric of the intent for each"
+            " rate. Then run stage `discover` again."
+        ),
+    ),
     "discover.node": Explanation(
         means=(
             "Data collection failed on the node, so its HCAs are unknown. The findings of later stages on this node"

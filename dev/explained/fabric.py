@@ -85,7 +85,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "Two readings of all error counters during the stage. The class of a counter decides about its growth:"
-            " physical, physical further up, congestion, configuration."
+            " physical, physical further up, congestion, management (warn), configuration."
         ),
         causes=(
             (
@@ -94,6 +94,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The receiver behind the port is slow: its PCIe link trained down, or the host hangs (PortXmitDiscards).",
             "A link upstream on the path is bad (PortRcvRemotePhysicalErrors).",
+            "Several managers and tools query the port at the same time (VL15Dropped, warn). No data is lost.",
             "The partitions of the two ends do not match (constraint errors).",
             "A counter has reached its maximum, so it cannot show new errors (unknown).",
             "The two readings are less than 10 s apart: `fabric_error_seconds` is too small (unknown).",
@@ -179,7 +180,9 @@ EXPLAINED: dict[str, Explanation] = {
     "fabric.hcas": Explanation(
         means=(
             "A node does not have `hcas_per_node` HCAs on this fabric. The finding contains the subnet managers that"
-            " its other HCAs see. Or two fabrics of the intent select the same HCA of a node."
+            " its other HCAs see. Or two fabrics of the intent select the same HCA of a node. Or the cables of a node"
+            " are swapped between two fabrics: the HCA at a PCI address is on another fabric than on most nodes of the"
+            " same model."
         ),
         measured=(
             "The subnet manager that each port of the node sees. The HCAs that see the subnet manager of the fabric"
@@ -188,6 +191,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "A port is down because of its cable, its transceiver or the switch port.",
             "A cable is connected to a switch of another fabric.",
+            "The cables of two HCAs of a node are swapped (warn if as many nodes are cabled in the other way).",
             (
                 "The port could not be queried: ib_umad is not loaded, the device node is missing, or the user has no"
                 " permission (unknown)."
@@ -366,8 +370,9 @@ EXPLAINED: dict[str, Explanation] = {
             "smpquery pkeys LID",
         ),
         remedy=(
-            "Make the ports full members of one partition: edit /etc/opensm/partitions.conf and restart opensm, or set"
-            " a PKey in UFM. Then run stage `fabric` again."
+            "Make the ports of the fabric full members of one partition: edit /etc/opensm/partitions.conf, equal on the"
+            " hosts of all subnet managers, and run `pkill -HUP -x opensm` there, or set a PKey in UFM. Do not write"
+            " `ALL=full` if the fabric has other tenants. Then run stage `fabric` again."
         ),
     ),
     "fabric.priority": Explanation(
@@ -427,7 +432,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The cable is of an older generation.",
             "The speeds of a port are limited by its configuration.",
-            "The switch port is slower or split on purpose (warn).",
+            "The switch port is slower or split. It is unknown whether on purpose (unknown, or warn on small fleets).",
         ),
         look=(
             "iblinkinfo --line",
@@ -437,6 +442,31 @@ EXPLAINED: dict[str, Explanation] = {
         remedy=(
             "Reseat or replace the cable or transceiver, then check the speeds that are enabled at both ports"
             " (`ibportstate LID PORT query`). Then run stage `fabric` again."
+        ),
+    ),
+    "fabric.routes": Explanation(
+        means=(
+            "The forwarding tables of the switches have no path from a leaf to an HCA of the same rail. A switch drops"
+            " packets for a LID without a port."
+        ),
+        measured=(
+            "The forwarding tables (`dump_fts`), followed from each leaf of a rail to the LID of each HCA of the rail"
+            " over the links of the topology (`ibnetdiscover`)."
+        ),
+        causes=(
+            "A switch did not take a block of 64 LIDs from the subnet manager (unknown).",
+            "A switch did not answer when its table was read (unknown).",
+            "The subnet manager computed the paths anew between the reading of the topology and of the tables.",
+            "A switch sends packets to a port without a link, or in a circle (warn without `routing: static`).",
+            "`dump_fts` failed (warn).",
+        ),
+        look=(
+            "dump_fts -n",
+            "ibtracert SOURCE_LID DESTINATION_LID",
+        ),
+        remedy=(
+            "Run stage `fabric` again. If the finding remains, read the log of the subnet manager for errors of the"
+            " switch, restart the management agent of the switch or the switch, and run stage `fabric` again."
         ),
     ),
     "fabric.select": Explanation(

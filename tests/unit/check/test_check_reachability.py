@@ -176,6 +176,9 @@ def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> No
     assert all(
         "limited members of partition 0x7fff" in finding.why and "partitions.conf" in finding.remedy for finding in bad
     )
+    assert all(
+        "only if the fabric has no other tenants" in item.remedy and "restart opensm" not in item.remedy for item in bad
+    )
     (suspect,) = suspects(findings)
     assert suspect.subject == "compute partition keys" and "Cables and HCAs are not the cause" in suspect.why
     ports = [finding for finding in findings if finding.check == "reachability.port" and finding.status == "fail"]

@@ -576,8 +576,8 @@ def test_a_slow_link_of_others_is_no_business_of_ours() -> None:
         # a slow link fails, and what is not known is not known: neither passes for the others
         ({"rate_gbps": 200.0}, None, {"worker-2 mlx5_1": "fail"}),
         ({"rate_gbps": None}, SeenCapabilities(links=16), {"worker-2 mlx5_1": "unknown"}),
-        # a warning closes nothing
-        ({"rate_gbps": 200.0}, SeenCapabilities(links=16), {"worker-2 mlx5_1": "warn", "compute": "pass"}),
+        # other ports of its node are faster: whether this one is meant to be slower is not known
+        ({"rate_gbps": 200.0}, SeenCapabilities(links=16), {"worker-2 mlx5_1": "unknown"}),
     ],
 )
 def test_links_of_hcas_pass_together_where_none_is_wrong(

@@ -65,6 +65,10 @@ def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
     assert finding.remedy.startswith(
         f"Make these ports full members of the partition of the other ports: {guid}, in partitions.conf of opensm"
     )
+    # other tenants keep their partitions, and no standby takes over with older ones
+    assert "'compute=0x0001, ipoib : GUID=full, GUID=full;'" in finding.remedy and "-HUP" in finding.remedy
+    assert "ALL=full;' only if the fabric has no other tenants" in finding.remedy
+    assert "restart opensm" not in finding.remedy
 
 
 def test_two_limited_members_do_not_meet_each_other() -> None:

@@ -35,7 +35,7 @@ TEARDOWN = frozenset(
 TOOLS = {
     "infiniband-diags": (
         "sminfo saquery ibstat ibping ibqueryerrors iblinkinfo ibnetdiscover ibhosts ibswitches ibportstate ibtracert"
-        " perfquery smpquery"
+        " perfquery smpquery dump_fts"
     ),
     "rdma-core": "ibv_devinfo rping",
     "perftest": "ib_write_bw ib_write_lat",

@@ -337,7 +337,6 @@ ROWS: tuple[Row, ...] = (
         NUMBER,
         INFINIBAND,
     ),
-    Row(("hcas",), _under(_PF, "ports[].rate_gbps"), _BOUGHT, ("more",), INFINIBAND, warns=True),
     Row(
         ("hcas", "hcas_after_network"),
         _under(_PF, "ports[].pkeys*"),

@@ -27,6 +27,7 @@ from .ethernet import check_ethernet, check_listed, compare_mtus
 from .fleet import check_descriptions, check_fleet, check_guids, check_hardware_addresses
 from .hcas import list_fitting
 from .infiniband import check_infiniband
+from .models import check_models
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +78,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += _check_pcie(intent, name, node)
     findings += compare_mtus(intent, read)
     findings += check_fleet(intent, read)
+    findings += check_models(intent, read)
     findings += check_guids(read)
     findings += check_hardware_addresses(intent, read)
     findings += check_descriptions(read)

@@ -24,11 +24,13 @@ from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .completeness import check_whole
+from .crossed_cables import check_crossed_cables
 from .error_counters import check_errors
 from .lids import check_lids
 from .membership import MOST_HCAS, check_membership
 from .names import TOOLS, FabricFacts
 from .partitions import check_partitions
+from .routes import check_routes
 from .subnet_managers import check_managers
 from .topology import check_topology
 from .unmanaged import check_islands, check_no_manager
@@ -99,7 +101,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         known.append((fabric, membership))
         if is_infiniband(fabric):
             findings += _check_infiniband(fabric, membership, facts, world)
-    return tuple(findings)
+    return (*findings, *check_crossed_cables(intent.fabrics, memberships))
 
 
 def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
@@ -227,6 +229,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
         ]
     findings += check_whole(fabric, seen.topology)
     findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
+    findings += check_routes(fabric, membership, seen.topology, seen.forwarding)
     return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 
 

@@ -54,11 +54,20 @@ CLASSES = (
     ),
     CounterClass(
         "congestion",
-        {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
-        "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards), or"
-        " the port had no buffer for management packets (VL15Dropped).",
+        {"PortXmitDiscards": 65535},
+        "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards).",
         "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Repair the"
         " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
+    ),
+    CounterClass(
+        "management",
+        {"VL15Dropped": 65535},
+        "The port drops subnet management packets, because it had no buffer for them (VL15Dropped). No data is lost:"
+        " these packets alone use VL 15, and their sender sends them again. Usually several managers and tools query"
+        " the port at the same time, this stage among them.",
+        "Run stage fabric again while no other tool queries the fabric (ibdiagnet, UFM telemetry, exporters). If the"
+        " errors remain, read the log of the subnet manager for timeouts at this port.",
+        closes=False,
     ),
     CounterClass(
         "configuration",

@@ -28,7 +28,9 @@ def check_hca_rates(
     for the slowest link.
 
     A link that is slower than the fastest link among HCAs of the same board is reported too: as a failure if the
-    supported rates are unknown, else as a warning.
+    supported rates are unknown. If they are known, the switch port supports no more. It is then unknown whether that
+    is intended if two other nodes or the same node have a faster link, else it is a warning, because a single node
+    does not decide.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
@@ -37,6 +39,7 @@ def check_hca_rates(
     known = capabilities is not None and capabilities.error is None
     faster = collect_possible_rates(capabilities)
     rates = {}
+    most: dict[typing.Any, dict[str, float]] = {}
     findings = []
     for name, members in membership.members.items():
         for member in members:
@@ -59,23 +62,25 @@ def check_hca_rates(
                     )
                 )
                 continue
-            rates[subject] = (port.rate_gbps, (member.hca.board, member.hca.pci.device if member.hca.pci else None))
+            kind = (member.hca.board, member.hca.pci.device if member.hca.pci else None)
+            rates[subject] = (name, port.rate_gbps, kind)
+            of_kind = most.setdefault(kind, {})
+            of_kind[name] = max(port.rate_gbps, of_kind.get(name, 0.0))
             far = ends.get(port.guid or "")
             more = faster.get((port.guid or "", port.number)) or (faster.get(end_of(far[0])) if far else None)
             if more:
                 findings.append(_report_below(subject, f"{port.rate_gbps:g} Gb/s", more))
     slow = {finding.subject for finding in findings}
-    best: dict[typing.Any, float] = {}
-    for rate, kind in rates.values():
-        best[kind] = max(rate, best.get(kind, 0.0))
-    for subject, (rate, kind) in rates.items():
-        if rate < best[kind] and subject not in slow:
-            findings.append(_report_slow(subject, rate, best[kind], "HCAs of the same model", known))
+    for subject, (name, rate, kind) in rates.items():
+        faster_on = [node for node, its in most[kind].items() if its > rate]
+        if faster_on and subject not in slow:
+            status = FAIL if not known else UNKNOWN if name in faster_on or len(faster_on) > 1 else WARN
+            findings.append(_report_slow(subject, rate, max(most[kind].values()), "HCAs of the same model", status))
     if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
         return findings
     spread = ", ".join(
         f"{count} of {rate:g} Gb/s"
-        for rate, count in sorted(collections.Counter(rate for rate, _kind in rates.values()).items())
+        for rate, count in sorted(collections.Counter(rate for _name, rate, _kind in rates.values()).items())
     )
     return [
         *findings,
@@ -127,7 +132,7 @@ def check_switch_rates(
             expected = "a known width and speed, such as 4xNDR"
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, expected, why, remedy))
         elif rates[link] < usual and not known:
-            findings.append(_report_slow(subject, rates[link], usual, "switches", known))
+            findings.append(_report_slow(subject, rates[link], usual, "switches", FAIL))
     subject = f"{fabric.name} switches"
     return limit_findings(fabric, findings, "links") or [
         build_pass(
@@ -152,16 +157,17 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 
-def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
+def _report_slow(subject: str, rate: float, best: float, kind: str, status: str) -> Finding:
     """Return the finding on a link that is slower than comparable links.
 
     :param subject: subject of the finding
     :param rate: rate of the link in Gb/s
     :param best: rate of the fastest comparable link in Gb/s
     :param kind: description of the comparable links
-    :param known: whether it is known that the ends of the link support no more, so that the rate may be intended
+    :param status: FAIL if it is not known what the ends of the link support; else they support no more, so that the
+        rate may be intended
     """
-    if known:
+    if status != FAIL:
         why = (
             f"Other links of {kind} are faster. The port at the far end of this link does not support a higher rate:"
             " it is a slower or a split port of the switch."
@@ -169,12 +175,13 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
         return Finding(
             "fabric.rate",
             subject,
-            WARN,
+            status,
             f"{rate:g} Gb/s",
             f"{best:g} Gb/s",
             why,
-            "If this rate is not intended, move the cable to a switch port with the full speed, then run stage fabric"
-            " again. If it is intended, waive this finding.",
+            "If this rate is not intended, move the cable to a switch port with the full speed, or end the split of"
+            " the port. Then run stage fabric again. If the rate is intended, waive this finding, or describe a fabric"
+            " of the intent for each rate.",
         )
     why = (
         f"Other links of {kind} in this fabric are faster, and the rate that the ports of this link support is"

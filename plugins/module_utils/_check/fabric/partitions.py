@@ -10,7 +10,7 @@ import itertools
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.partitions import is_limited, list_shared_keys
+from ..._analysis.fleet.partitions import JOIN, is_limited, list_shared_keys
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 
@@ -117,7 +117,4 @@ def _format_pkeys(keys: typing.Sequence[str]) -> str:
 
 def _describe_partition_remedy(ports: typing.Sequence[_Port]) -> str:
     guids = ", ".join(port.guid for port in ports[:_MOST])
-    return (
-        f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all ports), or with a PKey in"
-        " UFM. Then run stage fabric again."
-    )
+    return f"{guids}, {JOIN} Then run stage fabric again."

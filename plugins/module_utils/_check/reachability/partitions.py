@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.partitions import Apart
+from ..._analysis.fleet.partitions import JOIN, Apart
 from ..._model.run.findings import FAIL, UNKNOWN
 
-#: for opensm; UFM and the managers of switches have the same partition in their own form
-_FULL_MEMBERS = (
-    "Make one of the ports a full member, for example: 'Default=0x7fff, ipoib : ALL=full;' in"
-    " /etc/opensm/partitions.conf on the subnet manager host, then 'systemctl restart opensm'. Then run stage"
-    " reachability again."
-)
+#: for opensm and UFM; the managers of switches have the same partition in their own form
+_FULL_MEMBERS = f"Make one of the ports a full member, {JOIN} Then run stage reachability again."
 #: ibping proves nothing of a partition that it does not use
 _ANOTHER_PARTITION = (
-    "Add all HCAs to the default partition ('Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf), then"
-    " run stage reachability again. Or waive this finding if stage bandwidth passes."
+    "Run stage bandwidth: if it passes, waive this finding, because jobs may use the other partition. If the fabric has"
+    " no other tenants, you can instead make all ports full members of the default partition ('Default=0x7fff, ipoib :"
+    " ALL=full;' in partitions.conf of opensm, equal on the hosts of all subnet managers, then pkill -HUP -x opensm on"
+    " these hosts). Then run stage reachability again."
 )
 
 

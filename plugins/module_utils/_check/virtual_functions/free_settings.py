@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._analysis.fleet.partitions import list_shared_keys
+from ..._analysis.fleet.partitions import JOIN, list_shared_keys
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
@@ -102,8 +102,7 @@ def _report_limited(limited: typing.Sequence[tuple[FunctionReports, Hca]]) -> ty
             " each other's packets, so pods with these VFs do not reach each other."
         )
         remedy = (
-            f"Make the ports of these VFs full members of a partition: {guids}, in partitions.conf of opensm"
-            " ('Default=0x7fff, ipoib : ALL=full;' for all ports), or with a PKey in UFM. Then run stage"
+            f"Make the ports of these VFs full members of a partition: {guids}, {JOIN} Then run stage"
             " virtual_functions again."
         )
         measured = f"only limited members ({keys}): {join_first([vf.name for vf in vfs], 8)}"
