@@ -57,6 +57,7 @@ EXPLAINED: dict[str, Explanation] = {
             "RDMA mode shared: a pod sees all RDMA devices of the node.",
             "A port is down, or no GPU is near it.",
             "NVLink joins the nodes (MNNVL), and no channel uses the HCAs (unknown).",
+            "All pods are on one node, so its HCAs loop the data back, and no cable or switch carries any (unknown).",
             "The pod was removed, so the HCAs that it got could not be determined (unknown).",
             (
                 "Several pods have the same host name, or the pods with the host names in the log belong to several"

@@ -1060,3 +1060,29 @@ def test_a_pod_of_the_job_with_hcas_and_without_a_line_in_the_log_is_missed(
     assert "job-worker-2" not in statuses(check(wanted, facts(pods=(*own[:2], launcher, other))), "hcas")
     told = statuses(check(wanted, facts(pods=tuple(own))), "hcas")
     assert told.pop("job-worker-2") == status and set(told.values()) == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "alone"),
+    [
+        (("worker-1", "worker-2"), {}),
+        (("worker-1", "worker-1"), {"job-worker-0": "unknown", "job-worker-1": "unknown"}),
+        # the log has no line of the third pod, so its node does not count
+        (
+            ("worker-1", "worker-1", "worker-2"),
+            {"job-worker-0": "unknown", "job-worker-1": "unknown", "job-worker-2": "warn"},
+        ),
+    ],
+)
+def test_pods_on_one_node_prove_no_network(nodes: tuple[str, ...], alone: dict[str, str]) -> None:
+    pods = tuple(pod(f"job-worker-{index}", node) for index, node in enumerate(nodes))
+    findings = check(intent(ranks=4), facts(pods=pods))
+    assert {subject: status for subject, status in statuses(findings, "hcas").items() if status != "pass"} == alone
+    told = found(findings, "hcas", UNKNOWN)
+    assert all(item.measured == "pods on 1 node: worker-1" and "podAntiAffinity" in item.remedy for item in told)
+
+
+def test_pods_on_one_node_that_also_send_to_another_node_prove_the_network() -> None:
+    pods = tuple(pod(f"job-worker-{index}", f"worker-{index // 2 + 1}") for index in range(4))
+    findings = check(intent(), facts(Job(hosts=4, hcas=tuple(FUNCTIONS)), pods=pods))
+    assert set(statuses(findings, "hcas").values()) == {"pass"}

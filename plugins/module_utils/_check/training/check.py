@@ -27,10 +27,12 @@ from . import queue_pairs
 from .hcas import FabricDevices, check_hcas, check_rails
 from .pods_of_hosts import (
     NO_HOST_NAME,
+    find_hosts_on_one_node,
     is_strange,
     report_no_fabric,
     report_no_pod,
     report_one_host,
+    report_one_node,
     report_other_job,
     report_several_pods,
     report_silent_pod,
@@ -151,6 +153,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
     for process in log.processes:
         by_host.setdefault(process.host, []).append(process)
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
+    on_one_node = find_hosts_on_one_node(log, pods)
     jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
     for host in hosts:
         doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
@@ -177,6 +180,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         if pod is None or pod.functions is None:
             yield report_no_pod(host, facts.pods is not None, pod)
             continue
+        if host in on_one_node:
+            yield report_one_node(host, on_one_node[host])
         node = facts.hcas.get(pod.node)
         gots = [
             _collect_pod_devices(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node)
