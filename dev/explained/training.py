@@ -156,11 +156,13 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "The MTU and the GID index of the queue pairs in the NCCL log, and NCCL_IB_TC in the environment of NCCL."
+            " Without NCCL_IB_TC, the traffic class that stage `tuning` has read on the node counts."
         ),
         causes=(
             "The NetworkAttachmentDefinition sets no MTU, so the interfaces of the pods have an MTU of 1500.",
             "NCCL_IB_GID_INDEX=0 is set in the job or the image.",
             "NCCL_IB_TC has a value for a different cluster.",
+            "NCCL_IB_TC is not set, and stage tuning has read no traffic class that the node sets for its HCAs.",
         ),
         look=(
             "ip link",
