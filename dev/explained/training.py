@@ -57,6 +57,7 @@ EXPLAINED: dict[str, Explanation] = {
             "RDMA mode shared: a pod sees all RDMA devices of the node.",
             "A port is down, or no GPU is near it.",
             "NVLink joins the nodes (MNNVL), and no channel uses the HCAs (unknown).",
+            "All pods are on one node, so its HCAs loop the data back, and no cable or switch carries any (unknown).",
             "The pod was removed, so the HCAs that it got could not be determined (unknown).",
             (
                 "Several pods have the same host name, or the pods with the host names in the log belong to several"
@@ -155,11 +156,13 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "The MTU and the GID index of the queue pairs in the NCCL log, and NCCL_IB_TC in the environment of NCCL."
+            " Without NCCL_IB_TC, the traffic class that stage `tuning` has read on the node counts."
         ),
         causes=(
             "The NetworkAttachmentDefinition sets no MTU, so the interfaces of the pods have an MTU of 1500.",
             "NCCL_IB_GID_INDEX=0 is set in the job or the image.",
             "NCCL_IB_TC has a value for a different cluster.",
+            "NCCL_IB_TC is not set, and stage tuning has read no traffic class that the node sets for its HCAs.",
         ),
         look=(
             "ip link",

@@ -253,6 +253,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "hcas": HCAS,
         "subnets": SUBNETS,
         "topologies": TOPOLOGIES,
+        "tunings": TUNING,
     },
     "teardown": {
         "nodes": NODES,

@@ -71,6 +71,7 @@ from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as w
 from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
+from ansible_collections.linerate.rdma.tests.unit.truth import fleet as fleets
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
 #: the four HCAs of fabric 1, each with one virtual function, mlx5_20 to mlx5_25
@@ -1007,12 +1008,77 @@ IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
         (ROCE_FABRIC, {"gid_indexes": (2, 3, 4)}, "GID index 2, 4 (RoCE v1); a GID index of RoCE v2"),
         (ROCE_FABRIC, {"gid_indexes": (1, 5)}, ""),
         (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "NCCL_IB_TC=0; NCCL_IB_TC=106"),
+        (
+            ROCE_FABRIC,
+            {"mtus": (4096,), "gid_indexes": (3,), "environment": {"NCCL_SOCKET_IFNAME": "eth0"}},
+            "NCCL_IB_TC not set; NCCL_IB_TC=106",
+        ),
+        # NCCL logs these without ENV as well, so NCCL_IB_TC may be set
+        (ROCE_FABRIC, {"mtus": (4096,), "environment": {"NCCL_IB_HCA": "mlx5_0"}}, ""),
+        (IB_FABRIC, {"mtus": (4096,), "environment": {"NCCL_SOCKET_IFNAME": "eth0"}}, ""),
     ],
 )
 def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, typing.Any], words: str) -> None:
     (item,) = queue_pairs.check("a", [NcclProcess("a", 1), NcclProcess("a", 2, **said)], [fabric])
     assert (item.check, item.subject, item.status) == ("training.queue_pairs", "a", WARN if words else "pass")
     assert words in f"{item.measured}; {item.expected}" and bool(item.why) is bool(item.remedy) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("by_node", "said", "measured"),
+    [
+        (set(), {"mtus": (4096,)}, "NCCL_IB_TC not set"),
+        ({"0"}, {"mtus": (4096,)}, "NCCL_IB_TC not set"),
+        ({"0", "106"}, {"mtus": (4096,)}, "NCCL_IB_TC not set"),
+        ({"106"}, {"mtus": (4096,)}, "MTU 4096, traffic class 106 of the node"),
+        # NCCL reads the variable when it makes a queue pair
+        (set(), {}, None),
+    ],
+)
+def test_unset_traffic_class_counts_as_that_of_the_node(
+    by_node: set[str], said: dict[str, typing.Any], measured: typing.Optional[str]
+) -> None:
+    process = NcclProcess("a", 1, environment={"NCCL_SOCKET_IFNAME": "eth0"}, **said)
+    items = queue_pairs.check("a", [process], [ROCE_FABRIC], by_node=by_node)
+    assert [item.measured for item in items] == ([] if measured is None else [measured])
+    assert [item.measured for item in queue_pairs.check("a", [process], [ROCE_FABRIC], frozenset(), by_node, True)] in (
+        [[measured]] if measured is not None else [["NCCL_IB_TC not set"]]
+    )
+
+
+def test_traffic_class_that_the_log_does_not_show_is_no_part_of_a_pass() -> None:
+    (item,) = queue_pairs.check("a", [NcclProcess("a", 1, mtus=(4096,), gid_indexes=(3,))], [ROCE_FABRIC])
+    assert (item.status, "class" in item.expected) == ("pass", False)
+    (item,) = queue_pairs.check("a", [NcclProcess("a", 1, environment={"NCCL_IB_TC": "106"})], [ROCE_FABRIC])
+    assert (item.status, "traffic class 106" in item.expected) == ("pass", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "where", "status"),
+    [("106", None, "pass"), ("0", None, "warn"), ("106", ("mlx5_99",), "warn")],
+)
+def test_traffic_class_of_the_node_counts_for_the_hcas_of_the_fabric_alone(
+    value: str, where: typing.Optional[tuple[str, ...]], status: str
+) -> None:
+    fleet = fleets.healthy(fleets.ROCE)
+    whole = fleet.of("training")
+    named = tuple(
+        dataclasses.replace(process, environment={"NCCL_SOCKET_IFNAME": "eth0"}) for process in whole.log.processes
+    )
+
+    def change(observed: typing.Any) -> typing.Any:
+        (reading,) = observed.value.rows["roce_traffic_class"]
+        changed = dataclasses.replace(reading, value=value, where=where or reading.where)
+        rows = {**observed.value.rows, "roce_traffic_class": (changed,)}
+        return dataclasses.replace(observed, value=dataclasses.replace(observed.value, rows=rows))
+
+    log = dataclasses.replace(whole.log, processes=named)
+    tunings = {node: change(observed) for node, observed in whole.tunings.items()}
+    findings = check(fleet.intent, dataclasses.replace(whole, log=log, tunings=tunings))
+    assert set(statuses(findings, "queue_pairs").values()) == {status} and judge(findings).open
+    if status == "pass":
+        unread = check(fleet.intent, dataclasses.replace(whole, log=log, tunings={}))
+        assert set(statuses(unread, "queue_pairs").values()) == {"warn"}
 
 
 @pytest.mark.parametrize(
@@ -1060,3 +1126,29 @@ def test_a_pod_of_the_job_with_hcas_and_without_a_line_in_the_log_is_missed(
     assert "job-worker-2" not in statuses(check(wanted, facts(pods=(*own[:2], launcher, other))), "hcas")
     told = statuses(check(wanted, facts(pods=tuple(own))), "hcas")
     assert told.pop("job-worker-2") == status and set(told.values()) == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "alone"),
+    [
+        (("worker-1", "worker-2"), {}),
+        (("worker-1", "worker-1"), {"job-worker-0": "unknown", "job-worker-1": "unknown"}),
+        # the log has no line of the third pod, so its node does not count
+        (
+            ("worker-1", "worker-1", "worker-2"),
+            {"job-worker-0": "unknown", "job-worker-1": "unknown", "job-worker-2": "warn"},
+        ),
+    ],
+)
+def test_pods_on_one_node_prove_no_network(nodes: tuple[str, ...], alone: dict[str, str]) -> None:
+    pods = tuple(pod(f"job-worker-{index}", node) for index, node in enumerate(nodes))
+    findings = check(intent(ranks=4), facts(pods=pods))
+    assert {subject: status for subject, status in statuses(findings, "hcas").items() if status != "pass"} == alone
+    told = found(findings, "hcas", UNKNOWN)
+    assert all(item.measured == "pods on 1 node: worker-1" and "podAntiAffinity" in item.remedy for item in told)
+
+
+def test_pods_on_one_node_that_also_send_to_another_node_prove_the_network() -> None:
+    pods = tuple(pod(f"job-worker-{index}", f"worker-{index // 2 + 1}") for index in range(4))
+    findings = check(intent(), facts(Job(hosts=4, hcas=tuple(FUNCTIONS)), pods=pods))
+    assert set(statuses(findings, "hcas").values()) == {"pass"}

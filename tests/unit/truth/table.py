@@ -1661,7 +1661,6 @@ ROWS: tuple[Row, ...] = (
     Row(("nccl_log.log",), ("lines", "nccl_lines", "torn", "cut"), "A channel that is lost with a line is unknown."),
     Row(("operators",), ("troubles",), "What the nodes need of the operator is judged by itself.", warns=True),
     Row(("job_pods.pods",), ("[].name", "[].functions[].interface"), _NAMES),
-    Row(("job_pods.pods",), ("[].node",), "Nodes are alike.", OTHER),
     Row(("job_pods.pods",), ("[].functions[].rdma_device",), "The node shows it.", ("unread",)),
     Row(
         ("bandwidth",),

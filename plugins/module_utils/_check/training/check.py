@@ -20,6 +20,7 @@ from ..._model.intent.intent import Fabric, Intent, Training
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
+from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, build_pass
 from ..job.channels import doubt_files, judge_log, judge_problems, limit_findings, name_hcas, spans_nodes
 from ..job.log_sources import leave_out_forged
@@ -27,10 +28,12 @@ from . import queue_pairs
 from .hcas import FabricDevices, check_hcas, check_rails
 from .pods_of_hosts import (
     NO_HOST_NAME,
+    find_hosts_on_one_node,
     is_strange,
     report_no_fabric,
     report_no_pod,
     report_one_host,
+    report_one_node,
     report_other_job,
     report_several_pods,
     report_silent_pod,
@@ -48,6 +51,7 @@ class Facts:
     :ivar subnets: subnet manager of each port of each node (subnet_manager_info)
     :ivar topologies: topology of the fabric (fabric_info), since the leaf determines the rail in a fleet of several
         server models
+    :ivar tunings: settings of each node, which may set the traffic class of its HCAs
     """
 
     log: typing.Optional[NcclLog] = None
@@ -55,6 +59,7 @@ class Facts:
     hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -151,6 +156,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
     for process in log.processes:
         by_host.setdefault(process.host, []).append(process)
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
+    on_one_node = find_hosts_on_one_node(log, pods)
     jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
     for host in hosts:
         doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
@@ -177,6 +183,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         if pod is None or pod.functions is None:
             yield report_no_pod(host, facts.pods is not None, pod)
             continue
+        if host in on_one_node:
+            yield report_one_node(host, on_one_node[host])
         node = facts.hcas.get(pod.node)
         gots = [
             _collect_pod_devices(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node)
@@ -188,13 +196,11 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             yield check_hcas(subject, got, on_host, allowed, host in over_nvlink)
             yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink)
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
-        vendors = {
-            member.hca.pci.vendor
-            for fabric in carried
-            for member in members.get((fabric.name, pod.node), ())
-            if member.hca.pci is not None
-        }
-        yield from queue_pairs.check(host, by_host.get(host, []), carried, vendors)
+        mine = [member.hca for fabric in carried for member in members.get((fabric.name, pod.node), ())]
+        vendors = {hca.pci.vendor for hca in mine if hca.pci is not None}
+        by_node = _collect_classes(facts.tunings.get(pod.node), {hca.rdma_device for hca in mine})
+        sends = bool(used.get(host))
+        yield from queue_pairs.check(host, by_host.get(host, []), carried, vendors, by_node, sends)
     # where ranks are missing in the log, training.ranks names them
     whole = all(len(item.ranks) == item.size for item in log.communicators)
     expected = _list_hosts_of_job(intent, wanted, facts, hosts) if several and fabrics and whole else ()
@@ -284,6 +290,18 @@ def _collect_pod_devices(
         else:
             devices[device] = rails.get((hca.physical_function if hca else None) or function.pci or "")
     return FabricDevices(devices, tuple(nameless))
+
+
+def _collect_classes(
+    observed: typing.Optional[ObservedTuning], devices: typing.AbstractSet[typing.Optional[str]]
+) -> set[str]:
+    """Return the traffic classes that a node sets for RDMA devices. The set is empty if none was read.
+
+    :param observed: tuning of the node; None if it was not read
+    :param devices: RDMA devices of the node on the fabrics of the job
+    """
+    rows = observed.value.rows if observed is not None and observed.value is not None else {}
+    return {reading.value for reading in rows.get("roce_traffic_class", ()) if devices & set(reading.where)}
 
 
 def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:

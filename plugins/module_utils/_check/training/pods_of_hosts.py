@@ -9,7 +9,7 @@ import typing
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Training
-from ..._model.job.nccl import TrainingPod
+from ..._model.job.nccl import NcclLog, TrainingPod
 from ..._model.run.findings import UNKNOWN, WARN, Finding, Status
 
 #: subject of the findings on ranks whose lines of the log have no host name
@@ -28,6 +28,45 @@ def report_one_host(host: str) -> Finding:
         why,
         "Run the job on at least two nodes, then run stage training again with the new logs.",
     )
+
+
+def find_hosts_on_one_node(log: NcclLog, pods: typing.Mapping[str, typing.Sequence[TrainingPod]]) -> dict[str, str]:
+    """Return the hosts whose pod shares its node with the pods of all hosts of its communicators, with this node.
+
+    NCCL takes each pod for a node, so the log alone does not show this. Hosts without a known pod are left out, and so
+    are the hosts of their communicators.
+
+    :param log: parsed log of NCCL
+    :param pods: pods of the job by host name
+    """
+    peers: dict[str, set[str]] = {}
+    for communicator in log.communicators:
+        together = {rank.host for rank in communicator.ranks}
+        for host in together if len(together) > 1 else ():
+            peers.setdefault(host, set()).update(together)
+    found = {}
+    for host, together in peers.items():
+        nodes = {pod.node for name in together for pod in pods.get(name, ())}
+        if len(nodes) == 1 and all(pods.get(name) for name in together):
+            found[host] = next(iter(nodes))
+    return found
+
+
+def report_one_node(host: str, node: str) -> Finding:
+    """Return the finding that the pod of a host is on the same node as the pods of its communicators.
+
+    :param host: host name of the pod
+    :param node: name of the node
+    """
+    why = (
+        f"All pods with which this pod communicates are on node {node} too. The HCAs of the node loop the data back, so"
+        " the job sends no data over a cable or a switch."
+    )
+    remedy = (
+        "Run the job on at least two nodes: add a podAntiAffinity with topologyKey kubernetes.io/hostname to the pods,"
+        " or request all GPUs of a node in each pod. Then run stage training again with the new logs."
+    )
+    return Finding("training.hcas", host, UNKNOWN, f"pods on 1 node: {node}", "pods on at least 2 nodes", why, remedy)
 
 
 def report_silent_pod(host: str, wanted: Training) -> Finding:
