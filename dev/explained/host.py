@@ -63,11 +63,12 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "The version and the kind of the GPU driver, the version of the kernel, and the state of the module"
-            " nvidia_peermem."
+            " nvidia_peermem. Of the configuration of the kernel, CONFIG_PCI_P2PDMA, if it could be read."
         ),
         causes=(
             "The GPU driver uses the proprietary kernel modules, which do not export DMA-BUF.",
             "The kernel is older than 5.12.",
+            "The kernel is built without CONFIG_PCI_P2PDMA (unknown).",
             "The NICs are of another vendor than NVIDIA, and their RDMA driver in this kernel is too old (unknown).",
             "nvidia_peermem is not loaded, or it is not registered with the RDMA core of the NIC driver.",
             "The GPU driver is not loaded (unknown).",
@@ -76,6 +77,7 @@ EXPLAINED: dict[str, Explanation] = {
             "cat /proc/driver/nvidia/version",
             "lsmod",
             "modinfo nvidia",
+            "grep CONFIG_PCI_P2PDMA /boot/config-$(uname -r)",
         ),
         remedy=(
             "DMA-BUF: set `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem: set"

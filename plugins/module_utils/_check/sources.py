@@ -207,6 +207,8 @@ SOURCES: dict[str, dict[str, Source]] = {
         "proofs": OfCluster("memlock", "proofs"),
         "runtimes": OfNodes("containerd", key="limit"),
         "platforms": PLATFORM,
+        # how a kernel is built, of which GPUDirect RDMA by DMA-BUF depends
+        "tunings": TUNING,
         "policies": OfCluster("cluster_policy", "policies"),
         # by which nodes of a MachineConfigPool get their kernel arguments
         "applied": OfCluster("applied", "applied"),

@@ -41,6 +41,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform
     ObservedPlatform,
     PciEvidence,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
 FABRIC = Fabric(
@@ -240,6 +245,40 @@ def test_lists_of_cpus_that_the_kubelet_takes(cpus: str) -> None:
 def told(way: typing.Any, gpu: typing.Optional[GpuDriver], kernel: str = "5.14.0-427.13.1.el9_4.x86_64") -> Finding:
     (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), ObservedPlatform(NodePlatform(kernel, "x86_64", gpu=gpu)))
     return found
+
+
+@pytest.mark.parametrize(
+    ("way", "built", "status", "words"),
+    [
+        ("dma_buf", "on", "pass", ""),
+        ("dma_buf", "off", "unknown", "built without CONFIG_PCI_P2PDMA"),
+        # nvidia_peermem is loaded, and the intent does not ask for it
+        ("dma_buf", "peermem", "unknown", "built without CONFIG_PCI_P2PDMA"),
+        ("auto", "off", "unknown", "built without CONFIG_PCI_P2PDMA"),
+        ("peermem", "off", "fail", "nvidia_peermem is not loaded"),
+    ],
+)
+def test_dma_buf_needs_a_kernel_with_p2pdma(way: typing.Any, built: str, status: str, words: str) -> None:
+    tunings = {"a": ObservedTuning(NodeTuning({"p2pdma": (RowReading(built),)}))}
+    platforms = {"a": ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=OPEN))}
+    found = host.check(intent(None, gpudirect=way), host.Facts(("a",), platforms=platforms, tunings=tunings))
+    (item,) = [item for item in found if item.check == "host.gpudirect"]
+    assert item.status == status and words in item.why
+    assert ("CONFIG_PCI_P2PDMA=y" in item.remedy) is (status == "unknown")
+
+
+def test_peermem_replaces_p2pdma_of_the_kernel() -> None:
+    node = ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=dataclasses.replace(PEERMEM, open=True)))
+    off = NodeTuning({"p2pdma": (RowReading("peermem"),)})
+    (item,) = gpudirect.check("a", HostNeeds(gpudirect="auto"), node, tuning=off)
+    assert (item.status, item.measured.partition(":")[0]) == ("pass", "nvidia-peermem")
+
+
+@pytest.mark.parametrize("tuning", [None, NodeTuning(), NodeTuning({"p2pdma": ()}, {"p2pdma": "no config.gz"})])
+def test_a_kernel_whose_configuration_is_unread_is_judged_by_its_version(tuning: typing.Optional[NodeTuning]) -> None:
+    node = ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=OPEN))
+    (item,) = gpudirect.check("a", HostNeeds(gpudirect="dma_buf"), node, tuning=tuning)
+    assert item.status == "pass"
 
 
 PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4")

@@ -103,6 +103,13 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "`line_rate.floor_gbps` above the rate of one link, with several queue pairs (`pods.queue_pairs`).",
     ),
     (
+        "The path between HCAs and GPU memory, where the intent has neither collectives nor training: ACS, an IOMMU"
+        " that translates, a GPU behind another socket",
+        "Stage bandwidth measures from the memory of the host. Stage host judges the kernel and the drivers of a node,"
+        " and stage tuning warns of settings.",
+        "Stage collectives (`rdma_cluster.collectives`); stage training on the log of a job.",
+    ),
+    (
         "Several RoCE rails in one subnet: in a pod with all of them, routes and ARP may send the data of one through"
         " another",
         "The pods of stage bandwidth have one rail each.",

@@ -137,6 +137,12 @@ _KIND = ("cpu_model", "gpu_model", "hca_model")
 _ROCE_ROWS = tuple(row.name for row in TUNING if row.check == "roce")
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
 _ADVICE = tuple(row.name for row in TUNING if row.alike and row.level == "warn")
+#: those of them that decide how HCAs reach the memory of GPUs: stage bandwidth measures from the memory of the host
+_TO_GPUS = ("relaxed_ordering_gpu", "gpu_link_width", "gpu_nic_path", "acs", "gpu_mig")
+_GPU_MEMORY = (
+    "It costs speed between HCAs and GPU memory. Stages collectives and training measure it, where the intent asks for"
+    " them; stage bandwidth measures from the memory of the host."
+)
 
 
 def _rows(names: typing.Iterable[str], *parts: str) -> tuple[str, ...]:
@@ -389,8 +395,24 @@ ROWS: tuple[Row, ...] = (
     Row(("clock",), ("node.error_seconds",), "The difference is measured."),
     Row(
         ("tuning",),
-        _rows(_ADVICE, "", "[]", "[].value"),
+        _rows((name for name in _ADVICE if name not in (*_TO_GPUS, "p2pdma")), "", "[]", "[].value"),
         "It costs speed, which stage bandwidth measures; what the intent expects would fail.",
+        warns=True,
+    ),
+    Row(("tuning",), _rows(_TO_GPUS, "", "[]", "[].value"), _GPU_MEMORY, warns=True),
+    Row(
+        ("tuning",),
+        _rows(("p2pdma",), "", "[]", "[].value"),
+        "nvidia-peermem, which the intent asks for, does not depend on it.",
+        on=INFINIBAND,
+        warns=True,
+    ),
+    Row(
+        ("tuning",),
+        _rows(("p2pdma",), "", "[]"),
+        "Most kernels are built with it; what could not be read is told.",
+        ("left out",),
+        ROCE,
         warns=True,
     ),
     Row(

@@ -19,6 +19,7 @@ from ..._model.kubernetes.apply import TAKEN, AppliedObject
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.platform import ObservedPlatform
+from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 from . import cluster_policy, gpudirect
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
@@ -33,6 +34,7 @@ class Facts:
     :ivar proofs: results of the memory registrations by non-root pods
     :ivar policies: answer of cluster_policy; None if it did not run
     :ivar platforms: answer of node_info of each node about its kernel and GPU driver
+    :ivar tunings: tuning rows of each node, of which ``p2pdma`` shows how its kernel was built
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; empty if a MachineConfig
         sets the limit
     :ivar check_mode: whether the run is in check mode, in which no pod is started
@@ -46,6 +48,7 @@ class Facts:
     proofs: tuple[MemlockProof, ...] = ()
     policies: typing.Optional[ClusterPolicies] = None
     platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
     runtimes: dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
     by_pods: tuple[str, ...] = ()
@@ -66,6 +69,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             intent.cluster.host,
             facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT)),
             facts.by_pods,
+            facts.tunings.get(name, ObservedTuning()).value,
         )
     if intent.cluster.host.gpudirect == "peermem":
         loaded = bool(findings) and all(finding.status == PASS for finding in findings)

@@ -14,6 +14,7 @@ import typing
 from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import HostNeeds
 from ..._model.node.platform import GpuDriver, NodePlatform, ObservedPlatform
+from ..._model.node.tuning import NodeTuning
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .unread_nodes import choose_remedy
 
@@ -41,7 +42,11 @@ _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
 def check(
-    name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()
+    name: str,
+    needs: HostNeeds,
+    observed: ObservedPlatform,
+    by_pods: typing.Container[str] = (),
+    tuning: typing.Optional[NodeTuning] = None,
 ) -> tuple[Finding, ...]:
     """Check that the kernel and the GPU driver of a node provide the access to GPU memory that the intent requires:
     DMA-BUF or nvidia-peermem. The result is empty if the intent does not require GPUDirect.
@@ -50,6 +55,8 @@ def check(
     :param needs: host settings of the intent
     :param observed: platform of the node (node_info)
     :param by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :param tuning: tuning rows of the node, of which ``p2pdma`` shows how its kernel was built; None if they were not
+        read
     """
     if needs.gpudirect == "none":
         return ()
@@ -86,7 +93,9 @@ def check(
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
-    missing = {way: tuple(_no_dma_buf(platform, driver) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}
+    missing = {
+        way: tuple(_no_dma_buf(platform, driver, tuning) if way == "dma_buf" else _no_peermem(driver)) for way in wanted
+    }
     told = (
         f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel"
         f" {platform.kernel or 'unknown'},"
@@ -120,11 +129,14 @@ class _Lack(typing.NamedTuple):
     step: str
 
 
-def _no_dma_buf(platform: NodePlatform, driver: GpuDriver) -> typing.Iterator[_Lack]:
+def _no_dma_buf(
+    platform: NodePlatform, driver: GpuDriver, tuning: typing.Optional[NodeTuning]
+) -> typing.Iterator[_Lack]:
     """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
 
     :param platform: platform of the node
     :param driver: NVIDIA driver of the node
+    :param tuning: tuning rows of the node; None if they were not read
     """
     kernel = platform.kernel
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
@@ -138,6 +150,14 @@ def _no_dma_buf(platform: NodePlatform, driver: GpuDriver) -> typing.Iterator[_L
         yield _Lack(f"kernel {kernel} is older than {least}", f"boot the node with kernel {least} or newer")
     else:
         yield from _judge_nics(platform, (int(number[1]), int(number[2])))
+    if tuning is not None and any(reading.value != "on" for reading in tuning.rows.get("p2pdma", ())):
+        # the kernel of Talos was built so, and GPUDirect RDMA by DMA-BUF did not work [siderolabs/talos issue 12021]
+        yield _Lack(
+            f"whether NICs can access GPU memory with this kernel {_UNKNOWN}: it is built without CONFIG_PCI_P2PDMA,"
+            " which DMA-BUF between PCI devices requires",
+            "boot a kernel that is built with CONFIG_PCI_P2PDMA=y. If stage collectives or training proves GPUDirect"
+            " RDMA on NODE, waive this finding instead",
+        )
     if driver.open is None:
         yield _Lack(
             f"whether the driver uses the open kernel modules {_UNKNOWN}",
