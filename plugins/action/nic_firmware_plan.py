@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
     plan_nodes,
     to_set,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.card_templates import refuse_conflicts
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain_blockers import (
     read_drain_blockers,
 )
@@ -93,6 +94,9 @@ class ActionModule(ControllerAction):
 
         operator = _look_at_operator(known, cluster)
         if operator.going and known.fleet.intent.cluster.disruption == "reboot":
+            templates = [made for _fabric, made in operator.objects]
+            place = known.fleet.intent.cluster.operator_namespace
+            refuse_conflicts(cluster(), place, templates, known.nics.devices)
             _ask_gate(operator.going, cluster(), known, nodes)
         hosts = collect_hosts(known.memberships, known.platforms, known.fleet)
         before, unread = _read_earlier_resets(known, hosts, cluster)

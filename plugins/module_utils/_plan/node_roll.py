@@ -214,7 +214,9 @@ def choose_turn(
     # a node that an earlier run has cordoned and that has a turn of its own is not away by that
     later = {step.node for step in planned.steps if step.goes and step.node not in finished} & cluster.cordoned
     foreign = {node.name: cordon for node in cluster.nodes if (cordon := cluster.explain_cordon(node))}
-    mine = {step.node for step in wave if step.node in begun or step.node not in {*cluster.taken, *foreign}}
+    # a node of the wave that went down by itself counts, and is not reset
+    down = {step.node: why for step in wave if step.node in known and (why := _explain_not_ready(known[step.node]))}
+    mine = {step.node for step in wave if step.node in begun or step.node not in {*cluster.taken, *foreign, *down}}
     free = find_room(cluster, intent, inventory, mine, later)
     room, control, why = (
         planned.most - free.number - len(going),
@@ -232,7 +234,7 @@ def choose_turn(
             kept = _explain_taken(step.node, cluster)
         if not kept and step.pool:
             kept = _explain_unfinished(cluster, finished)
-        kept = kept or foreign.get(step.node, "")
+        kept = kept or foreign.get(step.node, "") or down.get(step.node, "")
         if not kept and not step.pool and room < 1:
             kept = (
                 f"no further node may be reset ({planned.limit}), because {', '.join(free.away[:5]) or 'another node'}"
@@ -522,12 +524,7 @@ def _looked_into(
     """
     going = [pod for pod in cluster.list_pods(node.name) if is_evicted(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
-    blockers = []
-    if not node.ready:
-        blockers.append(
-            f"the node is not Ready ({node.not_ready or 'the kubelet reports no reason'}). Make the node Ready first:"
-            f" kubectl describe node {node.name}."
-        )
+    blockers = list(filter(None, (_explain_not_ready(node),)))
     if not node.boot_id:
         blockers.append(
             "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
@@ -556,6 +553,16 @@ def _looked_into(
         ]
     return dataclasses.replace(
         step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)
+    )
+
+
+def _explain_not_ready(node: ClusterNode) -> str:
+    """Return that a node is not Ready, with the remedy. Return an empty text if it is."""
+    if node.ready:
+        return ""
+    return (
+        f"the node is not Ready ({node.not_ready or 'the kubelet reports no reason'}). Make the node Ready first:"
+        f" kubectl describe node {node.name}."
     )
 
 

@@ -275,8 +275,36 @@ def test_a_node_that_is_cordoned_before_its_turn_counts_unless_the_roll_cordoned
     # its own turn
     going, why = choose_turn(steps[1:], cluster, RollPlan(steps), REBOOT, names)
     foreign = bool(state.get("unschedulable")) and not (mark and mark.cordoned)
-    assert bool(why) is foreign
+    down = not state.get("ready", True)
+    assert bool(why) is (foreign or down) and [one.node for one in going] == ([] if why else ["worker-2"])
     assert ("kubectl uncordon worker-2" in why) is (foreign and not turn)
+    assert ("kubectl describe node worker-2" in why) is down
+
+
+@pytest.mark.parametrize(
+    ("wave", "dead", "goes"),
+    [
+        ("02", "", "02"),
+        ("02", "2", "0"),
+        # no node of the wave is down
+        ("0", "12", ""),
+        ("02", "12", ""),
+        ("02", "02", ""),
+    ],
+)
+def test_a_node_of_the_wave_that_is_not_ready_counts_and_is_not_reset(wave: str, dead: str, goes: str) -> None:
+    names = ("0", "1", "2")
+    cluster = RollCluster(nodes=tuple(node(name, ready=name not in dead) for name in names))
+    steps = tuple(NodeStep(name, "reboot", (IOMMU,), wave=1) for name in wave)
+    intent = dataclasses.replace(REBOOT, node_pool=DrainPool(max_unavailable=2))
+    going, why = choose_turn(steps, cluster, RollPlan(steps, most=2), intent, names)
+    assert "".join(one.node for one in going) == goes and bool(why) is (goes != wave)
+
+
+def test_a_node_that_its_own_reset_took_down_is_waited_for() -> None:
+    steps = (NodeStep("worker-1", "reboot", (IOMMU,), phase="wait", wave=1),)
+    cluster = RollCluster(nodes=(node(ready=False),))
+    assert choose_turn(steps, cluster, RollPlan(steps), REBOOT, ("worker-1",)) == (steps, "")
 
 
 @pytest.mark.parametrize("inventory", [("worker-1",), ("worker-1", "worker-2")])

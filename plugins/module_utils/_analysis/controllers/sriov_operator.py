@@ -223,6 +223,26 @@ def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.It
             yield f"virtual function {vf.index} has no GUID"
 
 
+def count_firmware_functions(
+    wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
+) -> dict[str, int]:
+    """Return the number of virtual functions that the operator writes into the firmware of Mellanox NICs (NUM_OF_VFS),
+    by the PCI address of each physical function that it configures. It leaves the firmware of NICs alone whose policy
+    is externallyManaged. [pkg/vendors/mellanox/mellanox.go HandleTotalVfs]
+
+    :param wanted: desired state of the physical functions of a node
+    :param interfaces: physical functions of the node, as its config daemon reports them
+    """
+    wishes, totals = {item.address: item for item in wanted}, {}
+    for interface in interfaces:
+        wish = wishes.get(interface.address)
+        if interface.vendor != MELLANOX or wish is None or wish.external:
+            continue
+        other = wishes.get(interface.address[:-1] + ("1" if interface.address.endswith("0") else "0"))
+        totals[interface.address] = max(wish.vfs_count, other.vfs_count if other else 0)
+    return totals
+
+
 def firmware_changes(
     wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
 ) -> typing.Iterator[str]:
@@ -235,13 +255,10 @@ def firmware_changes(
     :param wanted: desired state of the physical functions of a node
     :param interfaces: physical functions of the node, as its config daemon reports them
     """
-    wishes = {item.address: item for item in wanted}
-    for interface in interfaces:
-        wish = wishes.get(interface.address)
-        if interface.vendor != MELLANOX or wish is None or wish.external:
-            continue
-        other = wishes.get(interface.address[:-1] + ("1" if interface.address.endswith("0") else "0"))
-        total = max(wish.vfs_count, other.vfs_count if other else 0)
+    wishes, seen = {item.address: item for item in wanted}, tuple(interfaces)
+    totals = count_firmware_functions(wishes.values(), seen)
+    for interface in (interface for interface in seen if interface.address in totals):
+        wish, total = wishes[interface.address], totals[interface.address]
         if interface.total_vfs != total:
             yield f"{interface.address} firmware NUM_OF_VFS {interface.total_vfs} -> {total}"
         if wish.link_type and interface.link_type and wish.link_type.upper() != interface.link_type.upper():

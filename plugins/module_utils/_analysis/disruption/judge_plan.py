@@ -18,6 +18,7 @@ from ..._model.kubernetes.disruption import (
 )
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, build_pass
+from ..controllers.card_firmware import is_about_firmware
 from ..controllers.drain import is_loss, takes_devices
 from .driver_links import CHECK as UPLINK
 from .driver_links import list_held_drivers
@@ -38,6 +39,7 @@ _ESSENTIAL = (
     "SriovOperatorConfig",
     "NicClusterPolicy",
     "ClusterPolicy",
+    "NicConfigurationTemplate",
     *HOST_KINDS,
 )
 
@@ -389,12 +391,17 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
 
 
 def _report_blocked(node: NodePlan) -> Finding:
-    held = [blocker for blocker in node.blockers if not is_loss(blocker)]
+    firmware = [blocker for blocker in node.blockers if is_about_firmware(blocker)]
+    lost = [blocker for blocker in node.blockers if is_loss(blocker) and blocker not in firmware]
+    held = [blocker for blocker in node.blockers if blocker not in (*firmware, *lost)]
     why = (
         "The operator would cordon the node and wait forever, so nothing was applied."
         if held
         else "The pods would lose their network devices or share them, so nothing was applied."
-        if any(map(takes_devices, node.blockers))
+        if any(map(takes_devices, lost))
+        else "The firmware of a card has one number of virtual functions (NUM_OF_VFS) for all of its ports, and the"
+        " SR-IOV operator would set another one than is needed, so nothing was applied."
+        if firmware and not lost
         else "The operator would end these pods for good, or delete their data, so nothing was applied."
     )
     steps = []
@@ -402,7 +409,9 @@ def _report_blocked(node: NodePlan) -> Finding:
         steps.append("let the PodDisruptionBudget allow an eviction (one more replica), or delete the pods")
     if any("MachineConfigPool" in blocker for blocker in held):
         steps.append("complete the update of the MachineConfigPool (unpause it, repair its degraded machines)")
-    if len(held) < len(node.blockers):
+    if firmware:
+        steps.append("follow the instructions under 'measured' for the firmware of the cards")
+    if lost:
         steps.append("follow the instructions under 'measured' for the pods that would be lost")
     text = "; ".join(steps)
     remedy = f"{text[:1].upper()}{text[1:]}. Then run stage network again."

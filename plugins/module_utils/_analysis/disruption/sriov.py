@@ -10,6 +10,7 @@ reads the cluster, and judge_plan.py judges the plan.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from ..._model.intent.intent import ClusterIntent
@@ -29,6 +30,7 @@ from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..controllers.budgets import PodsOfCluster, find_held_pods
+from ..controllers.card_firmware import CardTemplates, writes_firmware
 from ..controllers.drain import explain_function_holders
 from ..controllers.gate import list_pauses, list_roll_blockers
 from ..controllers.room import GateInputs
@@ -44,6 +46,7 @@ from ..controllers.sriov_operator import (
     list_drain_refusals,
     turn_of,
 )
+from .firmware_blockers import FirmwareWriters, add_firmware_blockers
 from .function_use import (
     Evicts,
     Rename,
@@ -83,6 +86,8 @@ class Live(PodsOfCluster):
     :ivar unread: reason for each kind of object that could not be read, by kind
     :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
     :ivar holders: running pods that may use virtual functions, by node; None if they were not read
+    :ivar cards: templates and cards of NVIDIA's NIC configuration operator
+    :ivar namespace: namespace of the SR-IOV operator
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -98,6 +103,8 @@ class Live(PodsOfCluster):
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     in_use: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     holders: typing.Optional[typing.Mapping[str, typing.Sequence[FunctionHolder]]] = None
+    cards: CardTemplates = dataclasses.field(default_factory=CardTemplates)
+    namespace: str = ""
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
@@ -111,9 +118,13 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     policies = {policy.name: policy for policy in (*live.policies, *rendered)}
     listed = tuple(inventory)
     known = {node.name: node for node in live.nodes}
+    writers = FirmwareWriters(live.namespace, live.settings, live.cards)
     nodes = []
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
-        nodes.append(_plan_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
+        node, every = known.get(name), tuple(policies.values())
+        planned_node = _plan_node(node, name, live, every, name in listed, prefix)
+        wanted = functools.partial(find_wanted, every)
+        nodes.append(add_firmware_blockers(planned_node, node, live.states.get(name), wanted, writers))
     planned = DisruptionPlan(
         tuple(nodes), _list_pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
     )
@@ -307,7 +318,7 @@ def _find_reboots(
             f"RDMA mode {state.wanted_rdma_mode or 'not set'} -> {pool.rdma_mode or 'not set'} (a kernel argument)"
         )
     # where the operator has succeeded with the same wanted state, the firmware is right
-    if "mellanox" not in settings.disabled_plugins and (news or state.sync_status != "Succeeded"):
+    if writes_firmware(settings) and (news or state.sync_status != "Succeeded"):
         found += firmware_changes(wanted, state.interfaces)
     if settings.mode == "systemd" and news:
         found.append(

@@ -249,6 +249,9 @@ class NicTemplate:
     :ivar serials: serial numbers in its selector; empty if it selects by model and PCI address only
     :ivar template: settings that it requires of its cards
     :ivar namespace: namespace of the object
+    :ivar type: PCI device id of its cards, in lower case
+    :ivar addresses: PCI addresses in its selector; empty for all addresses
+    :ivar node_selector: required value by label of the nodes
     """
 
     name: str
@@ -257,6 +260,9 @@ class NicTemplate:
     serials: tuple[str, ...] = ()
     template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     namespace: Label = ""
+    type: str = ""
+    addresses: tuple[str, ...] = ()
+    node_selector: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

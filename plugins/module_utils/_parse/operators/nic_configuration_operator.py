@@ -147,14 +147,19 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
     cards = mapping_at(resource, "status").get("nicDevices")
     if cards is not None and not isinstance(cards, list):
         raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is not a list")
-    serials = mapping_at(resource, "spec", "nicSelector").get("serialNumbers")
-    if serials is not None and not isinstance(serials, list):
-        raise ResourceError(f"NicConfigurationTemplate {name}: spec.nicSelector.serialNumbers is not a list")
+    selector = mapping_at(resource, "spec", "nicSelector")
+    lists = {key: selector.get(key) for key in ("serialNumbers", "pciAddresses")}
+    for key, found in lists.items():
+        if found is not None and not isinstance(found, list):
+            raise ResourceError(f"NicConfigurationTemplate {name}: spec.nicSelector.{key} is not a list")
     return NicTemplate(
         name,
         mapping_at(resource, "metadata", "labels").get(label) == manager and not is_copied(resource),
         tuple(map(str, cards or ())),
-        tuple(map(str, serials or ())),
+        tuple(map(str, lists["serialNumbers"] or ())),
         mapping_at(resource, "spec", "template"),
         read_namespace(resource),
+        str(selector.get("nicType") or "").lower(),
+        tuple(str(item).lower() for item in lists["pciAddresses"] or ()),
+        {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()},
     )

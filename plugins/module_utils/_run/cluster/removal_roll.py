@@ -34,7 +34,7 @@ from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
 from ..node_changes.read_turns import TurnReader
 from .known_uses import KnownUses
-from .removed_functions import RemovedFunctions, explain_losses, explain_uplinks
+from .removed_functions import RemovedFunctions, explain_firmware, explain_losses, explain_uplinks
 
 #: nodes that a message names
 _NAMED = 10
@@ -91,6 +91,7 @@ def list_removal_blockers(
     lost = (
         *explain_losses(cluster, functions, intent.resource_prefix, known),
         *explain_uplinks(functions, known),
+        *explain_firmware(functions, place, settings),
     )
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
@@ -223,7 +224,9 @@ def _read_settings(cluster: Cluster, place: str) -> OperatorSettings:
         if name_of(item) == "default"
     ]
     mode = "systemd" if any(one.mode == "systemd" for one in found) else "daemon"
-    return OperatorSettings(any(one.disable_drain for one in found), mode)
+    # of an operator in an unknown namespace, a tenant may have created the settings
+    disabled = found[0].disabled_plugins if place and found else ()
+    return OperatorSettings(any(one.disable_drain for one in found), mode, disabled)
 
 
 def _list_served(cluster: Cluster, kind: str, place: str) -> tuple[Resource, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._analysis.controllers.card_firmware import describe_disable, list_lost_functions, writes_firmware
 from ..._analysis.controllers.drain import explain_function_holders, explain_link_users
 from ..._analysis.controllers.sriov_operator import find_wanted
 from ..._analysis.controllers.sriov_reset import find_function_change
@@ -15,7 +16,7 @@ from ..._analysis.disruption.function_use import Evicts, list_disturbed_function
 from ..._analysis.disruption.link_users import find_link_users
 from ..._analysis.fleet.nics_in_use import describe_use, is_needed
 from ..._model.base.marks import RUN_LABEL, is_ours
-from ..._model.kubernetes.disruption import FunctionHolder
+from ..._model.kubernetes.disruption import FunctionHolder, OperatorSettings
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._observe.kubernetes.client import Cluster
@@ -114,6 +115,23 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
                 yield f"{node.name}: {said}. {describe_waiver(subject)}"
             elif use:
                 known.warn(f"{node.name}: {said}")
+
+
+def explain_firmware(taken: RemovedFunctions, place: str, settings: OperatorSettings) -> typing.Iterator[str]:
+    """Yield the reasons why policies must not be removed now, each with its node and its remedy: the operator then sets
+    a smaller number of virtual functions in the firmware of a card, and another port of the card has more of them.
+
+    :param place: namespace of the operator; empty if it is not known
+    """
+    if not writes_firmware(settings):
+        return
+    for node in taken.nodes:
+        state = taken.states.get(node.name)
+        if state is None:
+            continue
+        before = (*state.wanted, *find_wanted((*taken.left, *taken.removed), node, state))
+        for why in list_lost_functions(before, find_wanted(taken.left, node, state), state.interfaces):
+            yield f"{node.name}: {why}. {describe_disable(place, settings)}."
 
 
 def _list_link_users(

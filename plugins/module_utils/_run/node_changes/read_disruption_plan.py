@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.controllers.card_firmware import CardTemplates, writes_firmware
 from ..._analysis.controllers.operator_turns import count_operations
 from ..._analysis.controllers.room import GateInputs
 from ..._analysis.disruption.driver_links import DriverUses
@@ -16,6 +17,7 @@ from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
 from ..._analysis.disruption.sriov import Live, add_gate, list_configured, list_disturbed, make_untouched_plan, plan
+from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, FunctionHolder, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
@@ -36,6 +38,7 @@ from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operat
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from ..cluster.function_holders import FunctionHolders
 from ..cluster.removal_driver import find_device_users
+from .card_templates import TEMPLATE, explain_unread, read_card_templates
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
@@ -114,6 +117,20 @@ class _Reader:
             lambda: tuple(holders.collect(self._cluster.pages("Pod", only=is_made_pod), lambda _pod: False)),
         )
         return holders.found
+
+    def read_card_templates(self) -> CardTemplates:
+        """Return the templates of NVIDIA's NIC configuration operator and its cards. Return none if they cannot be
+        read.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        try:
+            return read_card_templates(self._cluster)
+        except RdmaError as error:
+            if isinstance(error, ApiError) and error.status == 0:
+                raise
+            self.unread[TEMPLATE] = explain_unread(error)
+            return CardTemplates()
 
     def is_whole(self, kind: str, item: Resource) -> bool:
         """Return whether an object has more than its metadata. If it was too large to be read, record the reason, and
@@ -339,7 +356,7 @@ def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Li
     known = tuple(map(kubernetes.parse_node, reader.read_nodes()))
     if not rendered.are_for_nodes:
         return Live(known, unread=reader.unread)
-    return Live(
+    live = Live(
         nodes=known,
         states={
             name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)
@@ -357,7 +374,11 @@ def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Li
         settings=_read_operator_settings(reader, namespace),
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
+        namespace=namespace,
     )
+    if rendered.policies and writes_firmware(live.settings):
+        return dataclasses.replace(live, cards=reader.read_card_templates())
+    return live
 
 
 def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings:
