@@ -89,7 +89,7 @@ def draw_cluster(
 ) -> tuple[tuple[ClusterNode, ...], tuple[MachinePool, ...], tuple[OperatorTurns, ...], list[PoolPlan], int]:
     flags, limits = st.booleans(), st.sampled_from((1, 1, 2))
     rare = st.integers(0, 7).map(lambda number: number == 0)
-    pools = ()
+    pools: tuple[MachinePool, ...] = ()
     if draw(flags):
         pools = tuple(make_pool(name, draw(flags), draw(st.sampled_from((None, "1", "2")))) for name in "ab")
     nodes = tuple(make_node(name, not draw(rare), draw(rare), f"{name[0]}{draw(limits)}") for name in NAMES)

@@ -127,7 +127,8 @@ def test_answer_that_replaces_no_fact_leaves_the_fact_and_an_error_replaces_it(f
         raise RdmaError("no answer", "Rerun")
 
     assert ended_with(Module(**where(folder)), fail, stores=lambda _answer: False)["failed"]
-    assert "no answer" in str(folder.read("applied").error)
+    fact = folder.read("applied")
+    assert fact is not None and "no answer" in str(fact.error)
 
 
 def test_answer_becomes_a_fact_and_ansible_gets_what_stays_small(folder: FactFolder) -> None:

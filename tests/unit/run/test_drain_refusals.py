@@ -6,6 +6,7 @@ whoever set them, and where NVIDIA's maintenance operator drains for it, no Srio
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing
 
 import pytest
@@ -54,9 +55,9 @@ def make_pool(paused: bool, annotations: typing.Optional[dict[str, str]] = None)
     }
 
 
-def make_node(cordoned: bool = False, **annotations: str) -> dict[str, typing.Any]:
+def make_node(cordoned: bool = False, annotations: typing.Optional[dict[str, str]] = None) -> dict[str, typing.Any]:
     made: dict[str, typing.Any] = copy.deepcopy(OBJECTS["Node"][0])
-    notes = {"currentConfig": "r-1", "desiredConfig": "r-1", "state": "Done", **annotations}
+    notes = {"currentConfig": "r-1", "desiredConfig": "r-1", "state": "Done", **(annotations or {})}
     made["metadata"].setdefault("annotations", {}).update({PREFIX + key: value for key, value in notes.items()})
     made["spec"] = {"unschedulable": cordoned}
     return made
@@ -151,10 +152,10 @@ def test_a_teardown_respects_the_pause_of_a_user(paused: bool) -> None:
 def test_a_node_and_a_pool_that_change_their_image_are_not_done() -> None:
     image = {"currentImage": "registry.example/os@sha256:1", "desiredImage": "registry.example/os@sha256:2"}
     assert core.parse_node(make_node()).machine_config == "r-1"
-    changing = core.parse_node(make_node(**image))
-    done = core.parse_node(make_node(**{**image, "currentImage": image["desiredImage"]}))
+    changing = core.parse_node(make_node(annotations=image))
+    done = core.parse_node(make_node(annotations={**image, "currentImage": image["desiredImage"]}))
     assert (changing.machine_config, done.machine_config) == ("", "r-1")
     pool = MachinePool("worker", LabelSelector(), wanted_config="r-1", current_config="r-1", machines=3, updated=1)
-    rolls = MachinePool(**{**vars(pool), "conditions": {"Updating": "True"}})
+    rolls = dataclasses.replace(pool, conditions={"Updating": "True"})
     assert find_rollout_blocker(done, [pool], [done], ("kl-a",)) == ("", "")
     assert "it may reboot the node" in find_rollout_blocker(done, [rolls], [done], ("kl-a",))[0]

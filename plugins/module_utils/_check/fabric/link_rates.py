@@ -14,7 +14,7 @@ from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .bounded import limit_findings
 from .links_in_scope import LinksInScope
 from .names import Names
@@ -157,7 +157,7 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 
-def _report_slow(subject: str, rate: float, best: float, kind: str, status: str) -> Finding:
+def _report_slow(subject: str, rate: float, best: float, kind: str, status: Status) -> Finding:
     """Return the finding on a link that is slower than comparable links.
 
     :param subject: subject of the finding
