@@ -74,7 +74,7 @@ def check_hca_rates(
     for subject, (name, rate, kind) in rates.items():
         faster_on = [node for node, its in most[kind].items() if its > rate]
         if faster_on and subject not in slow:
-            status = FAIL if not known else UNKNOWN if name in faster_on or len(faster_on) > 1 else WARN
+            status: Status = FAIL if not known else UNKNOWN if name in faster_on or len(faster_on) > 1 else WARN
             findings.append(_report_slow(subject, rate, max(most[kind].values()), "HCAs of the same model", status))
     if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
         return findings
