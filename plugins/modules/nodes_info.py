@@ -129,7 +129,6 @@ seconds:
   sample: 7.4
 """
 
-import dataclasses
 import time
 import typing
 
@@ -143,11 +142,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     HOST,
     Observer,
-    ObserversFacts,
+    load_observers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import choose_kinds_for_observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
@@ -248,9 +246,7 @@ def _read_observers(
         raise RdmaError(
             "this run has no observers", "Start them in the same run with the module linerate.rdma.observers"
         )
-    # the fact is the module's whole answer, and says besides what it changed
-    known = {field.name for field in dataclasses.fields(ObserversFacts)}
-    found = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
+    found = load_observers(fact)
     return found.namespace, tuple(one for one in found.nodes if chosen is None or one.node in chosen)
 
 

@@ -6,7 +6,6 @@ fact, and Ansible gets only the parts that do not grow with the number of nodes.
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -15,7 +14,7 @@ from .._app.folder import read_answers, read_value
 from .._model.base.errors import RdmaError, wrap_unforeseen
 from .._model.base.load import load
 from .._model.intent.intent import Intent
-from .._model.kubernetes.observers import ObserversFacts
+from .._model.kubernetes.observers import ObserversFacts, load_observers
 from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
 from .._store.files import FileError
@@ -205,8 +204,4 @@ def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[Obser
         return None
     if fact is None:
         return None
-    known = {field.name for field in dataclasses.fields(ObserversFacts)}
-    found: ObserversFacts = load(
-        ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers"
-    )
-    return found
+    return load_observers(fact)

@@ -14,7 +14,7 @@ from .._model.base.text import cut_plain, cut_text, join_first
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from .._model.intent.proposal import Blank, iterate_leaves
 from .._model.kubernetes.addresses import AddressFacts
-from .._model.kubernetes.observers import ObserversFacts
+from .._model.kubernetes.observers import ObserversFacts, load_observers
 from .._model.node.hca import ObservedHcas
 from .._model.node.neighbours import ObservedNeighbours
 from .._model.operators.sriov_operator import OperatorFacts
@@ -114,7 +114,7 @@ def collect_inputs(
     with contextlib.suppress(FileError):
         # without them the proposal keeps the name that the user gave, and says so
         observers = folder.value("observers") if image else None
-        ran = load(ObserversFacts, observers, "observers") if observers else None
+        ran = load_observers(observers) if observers else None
     return ProposalInputs(
         hcas,
         subnets,

@@ -15,10 +15,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import observers as check
+from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import collect_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import PUBLIC_IMAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import NamedImage
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import observers as module
@@ -145,6 +147,9 @@ def test_a_run_has_them_on_its_nodes_and_keeps_a_fact(worlds: Worlds, call: Call
     ]
     assert labels(world)["linerate.rdma/run"] == "run-1"
     assert [pod["spec"]["nodeName"] for pod in world.all("Pod")] == ["a"]
+    # a proposal reads the same fact
+    ran = collect_inputs(FactFolder(options["facts_dir"], "run-1"), image=NamedImage("x:1", False)).observers
+    assert ran is not None and [one.node for one in ran.nodes] == ["a"]
 
 
 def test_what_a_dead_run_has_left_is_swept_first(worlds: Worlds, call: Call, tmp_path: pathlib.Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.load import load
 from ..boundary.kubernetes import Label, ObjectName, Subdomain, Uid
 from ..boundary.words import Host, Word
 from .objects import ClusterNode
@@ -216,3 +217,16 @@ class ObserversFacts:
     nodes: tuple[Observer, ...] = ()
     timed_out: bool = False
     waited_seconds: float = 0.0
+
+
+def load_observers(answer: typing.Mapping[str, typing.Any]) -> ObserversFacts:
+    """Return the observers of a run from the answer of the module observers, which the run has stored as a fact.
+
+    :param answer: whole answer of the module, which also contains what it changed
+    :raises LoadError: a value is malformed
+    """
+    known = {field.name for field in dataclasses.fields(ObserversFacts)}
+    found: ObserversFacts = load(
+        ObserversFacts, {name: value for name, value in answer.items() if name in known}, "observers"
+    )
+    return found
