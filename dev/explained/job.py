@@ -318,10 +318,12 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Add an emptyDir volume with `medium: Memory` and a sizeLimit, and mount it at /dev/shm.",
     ),
     "job.transport": Explanation(
-        means="A variable keeps NCCL or UCX from using RDMA, even if the pod has RDMA devices.",
+        means=(
+            "A variable keeps NCCL or UCX from using RDMA, even if the pod has RDMA devices, or harms RDMA (warning)."
+        ),
         measured=(
-            "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS and UCX_NET_DEVICES in the"
-            " containers."
+            "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS, UCX_NET_DEVICES and variables"
+            " that harm RDMA in the containers."
         ),
         causes=(
             "NCCL_IB_DISABLE=1 or NCCL_NET=Socket was copied from a job without RDMA.",
@@ -330,6 +332,10 @@ EXPLAINED: dict[str, Explanation] = {
             (
                 "NCCL_MNNVL_ENABLE=0 keeps NCCL from using NVLink between nodes (a warning, because only some machines"
                 " have it)."
+            ),
+            (
+                "A setting for another cluster was copied (warning): GPUDirect RDMA off (NCCL_NET_GDR_LEVEL,"
+                " NCCL_DMABUF_ENABLE), a network plugin, an index of a partition, few channels, RoCE v1 or DSCP 0."
             ),
             "The value is in another object (unknown).",
         ),

@@ -386,6 +386,56 @@ def test_a_gid_index_is_nothing_for_infiniband() -> None:
     assert (found.status, found.measured) == ("warn", "NCCL_IB_GID_INDEX=3")
 
 
+@pytest.mark.parametrize(
+    ("fabric", "name", "value", "status"),
+    [
+        ("compute", "NCCL_NET", "IB", None),
+        ("compute", "NCCL_NET", "ib", None),
+        ("compute", "NCCL_NET", "gIB", None),
+        ("compute", "NCCL_NET", "AWS Libfabric", "warn"),
+        ("compute", "NCCL_NET", "socket", "fail"),
+        ("compute", "NCCL_NET_PLUGIN", "none", None),
+        ("compute", "NCCL_NET_PLUGIN", "ofi", "warn"),
+        ("compute", "NCCL_NET_GDR_LEVEL", "SYS", None),
+        ("compute", "NCCL_NET_GDR_LEVEL", "LOC", "warn"),
+        ("compute", "NCCL_NET_GDR_LEVEL", "0", "warn"),
+        ("compute", "NCCL_DMABUF_ENABLE", "1", None),
+        ("compute", "NCCL_DMABUF_ENABLE", "0", "warn"),
+        ("compute", "NCCL_P2P_DISABLE", "0", None),
+        ("compute", "NCCL_P2P_DISABLE", "1", "warn"),
+        ("compute", "NCCL_PROTO", "LL,LL128,Simple", None),
+        ("compute", "NCCL_PROTO", "LL", "warn"),
+        ("compute", "NCCL_IB_PKEY", "0", None),
+        ("compute", "NCCL_IB_PKEY", "5", "warn"),
+        ("compute", "NCCL_MAX_NCHANNELS", "32", None),
+        ("compute", "NCCL_MAX_NCHANNELS", "1", "warn"),
+        ("compute", "NCCL_MAX_CTAS", "1", "warn"),
+        ("compute", "NCCL_IB_TC", "0", None),
+        ("compute", "NCCL_IB_ROCE_VERSION_NUM", "1", None),
+        ("roce", "NCCL_IB_GID_INDEX", "3", None),
+        ("roce", "NCCL_IB_GID_INDEX", "-1", None),
+        ("roce", "NCCL_IB_GID_INDEX", "0", "warn"),
+        ("roce", "NCCL_IB_ROCE_VERSION_NUM", "2", None),
+        ("roce", "NCCL_IB_ROCE_VERSION_NUM", "1", "warn"),
+        ("roce", "NCCL_IB_TC", "106", None),
+        ("roce", "NCCL_IB_TC", "0", "warn"),
+    ],
+)
+def test_variable_that_harms_rdma_is_a_warning(
+    fabric: str, name: str, value: str, status: typing.Optional[str]
+) -> None:
+    found = refused(check(objects(fabric=fabric, environment={name: value})))
+    assert {(item.check, item.status, item.measured) for item in found} == (
+        {("job.transport", status, f"{name}={value}")} if status else set()
+    )
+    assert all(item.subject.endswith(name) and item.why and item.remedy for item in found)
+
+
+def test_variables_of_a_job_that_is_to_use_tcp_are_not_compared_with_rdma() -> None:
+    found = refused(check(objects(environment={"NCCL_IB_DISABLE": "1", "NCCL_NET_GDR_LEVEL": "LOC"})))
+    assert {item.measured for item in found if item.check == "job.transport"} == {"NCCL_IB_DISABLE=1"}
+
+
 def test_a_value_that_another_object_holds_is_unknown() -> None:
     source = {"valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "value"}}}
     names = {"NCCL_IB_DISABLE": "job.transport", "NCCL_SOCKET_IFNAME": "job.interfaces", "NCCL_IB_HCA": "job.hcas"}
