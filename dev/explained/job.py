@@ -208,10 +208,15 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "job.memlock": Explanation(
-        means="The containers are not allowed to lock memory, so `ibv_reg_mr` fails with `Cannot allocate memory`.",
+        means=(
+            "The containers may not be allowed to lock memory. Then `ibv_reg_mr` fails with `Cannot allocate memory`."
+        ),
         measured="IPC_LOCK in the security context, and the user of each container that uses RDMA.",
         causes=(
-            "The container does not have the capability IPC_LOCK.",
+            (
+                "The container does not have the capability IPC_LOCK (unknown). The limit of the container runtime then"
+                " applies, which job_lint does not read."
+            ),
             (
                 "The container does not run as root. The capability then has no effect, and the limit of the container"
                 " runtime applies."

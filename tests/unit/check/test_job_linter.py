@@ -902,8 +902,8 @@ def test_a_gpu_by_another_name_is_no_network_device(gpu: str) -> None:
 @pytest.mark.parametrize(
     ("context", "status"),
     [
-        ({}, "fail"),
-        ({"capabilities": {"add": ["NET_RAW"]}}, "fail"),
+        ({}, "unknown"),
+        ({"capabilities": {"add": ["NET_RAW"]}}, "unknown"),
         ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsUser": 1000}, "warn"),
         ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsNonRoot": True}, "warn"),
         ({"capabilities": {"add": ["ipc_lock"]}, "runAsUser": 0}, None),
@@ -1092,6 +1092,14 @@ def test_which_objects_are_jobs() -> None:
     assert broken in list_jobs([broken])
 
 
+def test_pod_without_ipc_lock_depends_on_the_limit_of_the_nodes() -> None:
+    """With rdma_cluster.host.memlock, a pod needs no IPC_LOCK. job_lint does not read this limit."""
+    made = finding(one(securityContext={}), "job.memlock")
+    assert made.status == "unknown" and "memlock limit not read" in made.measured
+    assert "Add IPC_LOCK" in made.remedy and "rdma_cluster.host.memlock" in made.remedy
+    assert not judge([made]).open
+
+
 def test_only_containers_that_compute_need_what_rdma_needs() -> None:
     side = {"name": "side", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     assert shown(lint([pod(containers=[side, container(), side], **ON_SHARED)], (), shared_world())) == []
@@ -1229,7 +1237,7 @@ def test_the_subject_of_a_pod_is_its_name() -> None:
 def test_a_container_with_gpus_computes_whatever_another_sets() -> None:
     other = bare(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])
     (found,) = (item for item in lint_pod(container("c", securityContext={}), other) if item.check == "job.memlock")
-    assert (found.status, found.measured) == ("fail", "container c has no IPC_LOCK")
+    assert (found.status, found.measured) == ("unknown", "container c has no IPC_LOCK, memlock limit not read")
     # nor does it lend that one its own settings
     (found,) = (item for item in lint_pod(container("c", env=[]), other) if item.check == "job.evidence")
     assert (found.status, found.measured) == ("warn", "NCCL_DEBUG not set")
@@ -1335,11 +1343,13 @@ def test_a_device_whose_attachment_is_not_named() -> None:
     }
 
 
-def test_an_attachment_without_a_device_and_a_lock_fails_for_both() -> None:
+def test_an_attachment_without_a_device_and_a_lock_is_refused_for_both() -> None:
     found = lint_pod(container(resources=GPU_ONLY, securityContext={}))
-    assert of("job.devices", found) == of("job.memlock", found) == [("Pod training/p", "fail")]
-    # and so does a device without an attachment
-    assert of("job.memlock", lint_pod(container(securityContext={}), annotations={})) == [("Pod training/p", "fail")]
+    assert of("job.devices", found) == [("Pod training/p", "fail")]
+    assert of("job.memlock", found) == [("Pod training/p", "unknown")]
+    # and so is a device without an attachment
+    found = lint_pod(container(securityContext={}), annotations={})
+    assert of("job.memlock", found) == [("Pod training/p", "unknown")]
 
 
 @pytest.mark.parametrize(("size", "status"), [("8Gi", "pass"), ("8193Mi", "warn"), ("", "pass")])
@@ -1665,7 +1675,7 @@ def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
     # pods of RDMA need it, however they get the device
     made = claimed()
     del in_pod(made)["containers"][0]["securityContext"]
-    assert of_claims(made)["job.memlock"][0] == "fail"
+    assert of_claims(made)["job.memlock"][0] == "unknown"
     made = claimed()
     in_pod(made)["containers"][0]["env"].append({"name": "NCCL_IB_DISABLE", "value": "1"})
     assert of_claims(made)["job.transport"][0] == "fail"
