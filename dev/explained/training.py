@@ -258,6 +258,10 @@ EXPLAINED: dict[str, Explanation] = {
             "UCX_TLS or UCX_NET_DEVICES excludes RDMA.",
             "An endpoint uses TCP in addition to RDMA (warning).",
             (
+                "No endpoint uses some HCAs of the pod (warning). UCX uses two HCAs by default (UCX_MAX_RNDV_RAILS), or"
+                " those in UCX_NET_DEVICES."
+            ),
+            (
                 "NVLink between nodes (cuda_ipc) carries the data of GPUs in addition to RDMA (warning), or alone"
                 " (unknown)."
             ),
