@@ -1727,6 +1727,33 @@ SLICES = (
 THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES, device_slices=SLICES)
 
 
+@pytest.mark.parametrize(
+    ("values", "status", "measured"),
+    [
+        ((True, True), "pass", "rdma: network, gpu: gpu"),
+        ((False, False), "fail", "4 devices without RDMA"),
+        ((True, False), "warn", "2 of 4 devices without RDMA"),
+        # an earlier release of DRANET does not report it
+        ((False, None), "pass", "rdma: network, gpu: gpu"),
+        ((None, None), "pass", "rdma: network, gpu: gpu"),
+    ],
+)
+def test_network_devices_of_a_claim_have_rdma(
+    values: tuple[typing.Optional[bool], ...], status: str, measured: str
+) -> None:
+    devices = tuple(SliceDevice({} if value is None else {"dra.net/rdma": value}) for value in values)
+    world = dataclasses.replace(
+        THERE,
+        device_slices=tuple(
+            DeviceSlice("dra.net", node, 1, node, len(devices), devices) for node in ("worker-1", "worker-2")
+        )
+        + tuple(DeviceSlice("gpu.nvidia.com", node, 1, node, 8) for node in ("worker-1", "worker-2")),
+    )
+    found = of_claims(claimed(), world)["job.device_claims"]
+    assert found[0] == status and found[1] == measured
+    assert status == "pass" or "rdma == true" in found[3]
+
+
 def without(made: list[dict[str, typing.Any]]) -> None:
     del made[1]
 
