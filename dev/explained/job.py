@@ -88,8 +88,8 @@ EXPLAINED: dict[str, Explanation] = {
             "A node has enough devices for each claim of a pod, but no node has enough for all of them.",
             "A ComputeDomain waits for more nodes than have a channel of NVLink.",
             (
-                "DRANET reports no RDMA for all network devices that the claims can provide, or for some of them (warn):"
-                " a selector on `rdma` is missing."
+                "DRANET reports no RDMA for all network devices that the claims can provide, or for some of them"
+                " (warn): a selector on `rdma` is missing."
             ),
             (
                 "A selector contains more than comparisons of attributes with strings, numbers, true and false, such"
