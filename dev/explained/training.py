@@ -287,6 +287,10 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "The pods use different images, or a library path leads to a different NCCL library.",
             "The logs of several jobs are mixed.",
+            (
+                "A process loads two NCCL libraries, such as that of PyTorch and that of vLLM or DeepEP. This works if"
+                " all ranks of each communicator use the same one, which the check does not compare."
+            ),
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o yaml",
