@@ -88,6 +88,10 @@ EXPLAINED: dict[str, Explanation] = {
             "A node has enough devices for each claim of a pod, but no node has enough for all of them.",
             "A ComputeDomain waits for more nodes than have a channel of NVLink.",
             (
+                "DRANET reports no RDMA for all network devices that the claims can provide, or for some of them"
+                " (warn): a selector on `rdma` is missing."
+            ),
+            (
                 "A selector contains more than comparisons of attributes with strings, numbers, true and false, such"
                 " as a regular expression, a version or a capacity (unknown)."
             ),
@@ -208,10 +212,15 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "job.memlock": Explanation(
-        means="The containers are not allowed to lock memory, so `ibv_reg_mr` fails with `Cannot allocate memory`.",
+        means=(
+            "The containers may not be allowed to lock memory. Then `ibv_reg_mr` fails with `Cannot allocate memory`."
+        ),
         measured="IPC_LOCK in the security context, and the user of each container that uses RDMA.",
         causes=(
-            "The container does not have the capability IPC_LOCK.",
+            (
+                "The container does not have the capability IPC_LOCK (unknown). The limit of the container runtime then"
+                " applies, which job_lint does not read."
+            ),
             (
                 "The container does not run as root. The capability then has no effect, and the limit of the container"
                 " runtime applies."
@@ -318,10 +327,12 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Add an emptyDir volume with `medium: Memory` and a sizeLimit, and mount it at /dev/shm.",
     ),
     "job.transport": Explanation(
-        means="A variable keeps NCCL or UCX from using RDMA, even if the pod has RDMA devices.",
+        means=(
+            "A variable keeps NCCL or UCX from using RDMA, even if the pod has RDMA devices, or harms RDMA (warning)."
+        ),
         measured=(
-            "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS and UCX_NET_DEVICES in the"
-            " containers."
+            "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS, UCX_NET_DEVICES and variables"
+            " that harm RDMA in the containers."
         ),
         causes=(
             "NCCL_IB_DISABLE=1 or NCCL_NET=Socket was copied from a job without RDMA.",
@@ -330,6 +341,10 @@ EXPLAINED: dict[str, Explanation] = {
             (
                 "NCCL_MNNVL_ENABLE=0 keeps NCCL from using NVLink between nodes (a warning, because only some machines"
                 " have it)."
+            ),
+            (
+                "A setting for another cluster was copied (warning): GPUDirect RDMA off (NCCL_NET_GDR_LEVEL,"
+                " NCCL_DMABUF_ENABLE), a network plugin, an index of a partition, few channels, RoCE v1 or DSCP 0."
             ),
             "The value is in another object (unknown).",
         ),

@@ -182,6 +182,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "NCCL_IB_HCA excludes the HCA, or the pod has no function on the rail.",
             "The job has fewer GPUs than rails.",
+            "The pods of a node got only a part of the rails, as with `rdma_job.interfaces`.",
             "NVLink joins the nodes (MNNVL), and each channel leaves the NVLink domain from one node only (unknown).",
             "The rails are unknown: see `fabric.rails`.",
         ),
@@ -258,6 +259,10 @@ EXPLAINED: dict[str, Explanation] = {
             "UCX_TLS or UCX_NET_DEVICES excludes RDMA.",
             "An endpoint uses TCP in addition to RDMA (warning).",
             (
+                "No endpoint uses some HCAs of the pod (warning). UCX uses two HCAs by default (UCX_MAX_RNDV_RAILS), or"
+                " those in UCX_NET_DEVICES."
+            ),
+            (
                 "NVLink between nodes (cuda_ipc) carries the data of GPUs in addition to RDMA (warning), or alone"
                 " (unknown)."
             ),
@@ -282,6 +287,10 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "The pods use different images, or a library path leads to a different NCCL library.",
             "The logs of several jobs are mixed.",
+            (
+                "A process loads two NCCL libraries, such as that of PyTorch and that of vLLM or DeepEP. This works if"
+                " all ranks of each communicator use the same one, which the check does not compare."
+            ),
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o yaml",

@@ -124,6 +124,7 @@ def test_a_job_that_is_there_is_judged_with_what_the_cluster_lacks(lab: Lab) -> 
         assert words in judged.output, judged.end
     for words in ("job.nccl_variables", "job.networks", "job.guaranteed", "job.memlock"):
         assert f"fail {words}" not in judged.output, judged.end
+        assert f"unknown {words}" not in judged.output, judged.end
 
 
 @pytest.mark.parametrize("kind", JOBS)

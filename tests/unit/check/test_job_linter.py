@@ -386,6 +386,56 @@ def test_a_gid_index_is_nothing_for_infiniband() -> None:
     assert (found.status, found.measured) == ("warn", "NCCL_IB_GID_INDEX=3")
 
 
+@pytest.mark.parametrize(
+    ("fabric", "name", "value", "status"),
+    [
+        ("compute", "NCCL_NET", "IB", None),
+        ("compute", "NCCL_NET", "ib", None),
+        ("compute", "NCCL_NET", "gIB", None),
+        ("compute", "NCCL_NET", "AWS Libfabric", "warn"),
+        ("compute", "NCCL_NET", "socket", "fail"),
+        ("compute", "NCCL_NET_PLUGIN", "none", None),
+        ("compute", "NCCL_NET_PLUGIN", "ofi", "warn"),
+        ("compute", "NCCL_NET_GDR_LEVEL", "SYS", None),
+        ("compute", "NCCL_NET_GDR_LEVEL", "LOC", "warn"),
+        ("compute", "NCCL_NET_GDR_LEVEL", "0", "warn"),
+        ("compute", "NCCL_DMABUF_ENABLE", "1", None),
+        ("compute", "NCCL_DMABUF_ENABLE", "0", "warn"),
+        ("compute", "NCCL_P2P_DISABLE", "0", None),
+        ("compute", "NCCL_P2P_DISABLE", "1", "warn"),
+        ("compute", "NCCL_PROTO", "LL,LL128,Simple", None),
+        ("compute", "NCCL_PROTO", "LL", "warn"),
+        ("compute", "NCCL_IB_PKEY", "0", None),
+        ("compute", "NCCL_IB_PKEY", "5", "warn"),
+        ("compute", "NCCL_MAX_NCHANNELS", "32", None),
+        ("compute", "NCCL_MAX_NCHANNELS", "1", "warn"),
+        ("compute", "NCCL_MAX_CTAS", "1", "warn"),
+        ("compute", "NCCL_IB_TC", "0", None),
+        ("compute", "NCCL_IB_ROCE_VERSION_NUM", "1", None),
+        ("roce", "NCCL_IB_GID_INDEX", "3", None),
+        ("roce", "NCCL_IB_GID_INDEX", "-1", None),
+        ("roce", "NCCL_IB_GID_INDEX", "0", "warn"),
+        ("roce", "NCCL_IB_ROCE_VERSION_NUM", "2", None),
+        ("roce", "NCCL_IB_ROCE_VERSION_NUM", "1", "warn"),
+        ("roce", "NCCL_IB_TC", "106", None),
+        ("roce", "NCCL_IB_TC", "0", "warn"),
+    ],
+)
+def test_variable_that_harms_rdma_is_a_warning(
+    fabric: str, name: str, value: str, status: typing.Optional[str]
+) -> None:
+    found = refused(check(objects(fabric=fabric, environment={name: value})))
+    assert {(item.check, item.status, item.measured) for item in found} == (
+        {("job.transport", status, f"{name}={value}")} if status else set()
+    )
+    assert all(item.subject.endswith(name) and item.why and item.remedy for item in found)
+
+
+def test_variables_of_a_job_that_is_to_use_tcp_are_not_compared_with_rdma() -> None:
+    found = refused(check(objects(environment={"NCCL_IB_DISABLE": "1", "NCCL_NET_GDR_LEVEL": "LOC"})))
+    assert {item.measured for item in found if item.check == "job.transport"} == {"NCCL_IB_DISABLE=1"}
+
+
 def test_a_value_that_another_object_holds_is_unknown() -> None:
     source = {"valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "value"}}}
     names = {"NCCL_IB_DISABLE": "job.transport", "NCCL_SOCKET_IFNAME": "job.interfaces", "NCCL_IB_HCA": "job.hcas"}
@@ -852,8 +902,8 @@ def test_a_gpu_by_another_name_is_no_network_device(gpu: str) -> None:
 @pytest.mark.parametrize(
     ("context", "status"),
     [
-        ({}, "fail"),
-        ({"capabilities": {"add": ["NET_RAW"]}}, "fail"),
+        ({}, "unknown"),
+        ({"capabilities": {"add": ["NET_RAW"]}}, "unknown"),
         ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsUser": 1000}, "warn"),
         ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsNonRoot": True}, "warn"),
         ({"capabilities": {"add": ["ipc_lock"]}, "runAsUser": 0}, None),
@@ -1042,6 +1092,14 @@ def test_which_objects_are_jobs() -> None:
     assert broken in list_jobs([broken])
 
 
+def test_pod_without_ipc_lock_depends_on_the_limit_of_the_nodes() -> None:
+    """With rdma_cluster.host.memlock, a pod needs no IPC_LOCK. job_lint does not read this limit."""
+    made = finding(one(securityContext={}), "job.memlock")
+    assert made.status == "unknown" and "memlock limit not read" in made.measured
+    assert "Add IPC_LOCK" in made.remedy and "rdma_cluster.host.memlock" in made.remedy
+    assert not judge([made]).open
+
+
 def test_only_containers_that_compute_need_what_rdma_needs() -> None:
     side = {"name": "side", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     assert shown(lint([pod(containers=[side, container(), side], **ON_SHARED)], (), shared_world())) == []
@@ -1179,7 +1237,7 @@ def test_the_subject_of_a_pod_is_its_name() -> None:
 def test_a_container_with_gpus_computes_whatever_another_sets() -> None:
     other = bare(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])
     (found,) = (item for item in lint_pod(container("c", securityContext={}), other) if item.check == "job.memlock")
-    assert (found.status, found.measured) == ("fail", "container c has no IPC_LOCK")
+    assert (found.status, found.measured) == ("unknown", "container c has no IPC_LOCK, memlock limit not read")
     # nor does it lend that one its own settings
     (found,) = (item for item in lint_pod(container("c", env=[]), other) if item.check == "job.evidence")
     assert (found.status, found.measured) == ("warn", "NCCL_DEBUG not set")
@@ -1285,11 +1343,13 @@ def test_a_device_whose_attachment_is_not_named() -> None:
     }
 
 
-def test_an_attachment_without_a_device_and_a_lock_fails_for_both() -> None:
+def test_an_attachment_without_a_device_and_a_lock_is_refused_for_both() -> None:
     found = lint_pod(container(resources=GPU_ONLY, securityContext={}))
-    assert of("job.devices", found) == of("job.memlock", found) == [("Pod training/p", "fail")]
-    # and so does a device without an attachment
-    assert of("job.memlock", lint_pod(container(securityContext={}), annotations={})) == [("Pod training/p", "fail")]
+    assert of("job.devices", found) == [("Pod training/p", "fail")]
+    assert of("job.memlock", found) == [("Pod training/p", "unknown")]
+    # and so is a device without an attachment
+    found = lint_pod(container(securityContext={}), annotations={})
+    assert of("job.memlock", found) == [("Pod training/p", "unknown")]
 
 
 @pytest.mark.parametrize(("size", "status"), [("8Gi", "pass"), ("8193Mi", "warn"), ("", "pass")])
@@ -1615,7 +1675,7 @@ def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
     # pods of RDMA need it, however they get the device
     made = claimed()
     del in_pod(made)["containers"][0]["securityContext"]
-    assert of_claims(made)["job.memlock"][0] == "fail"
+    assert of_claims(made)["job.memlock"][0] == "unknown"
     made = claimed()
     in_pod(made)["containers"][0]["env"].append({"name": "NCCL_IB_DISABLE", "value": "1"})
     assert of_claims(made)["job.transport"][0] == "fail"
@@ -1665,6 +1725,33 @@ SLICES = (
     DeviceSlice("gpu.nvidia.com", "worker-1", 1, "worker-1", 8),
 )
 THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES, device_slices=SLICES)
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "measured"),
+    [
+        ((True, True), "pass", "rdma: network, gpu: gpu"),
+        ((False, False), "fail", "4 devices without RDMA"),
+        ((True, False), "warn", "2 of 4 devices without RDMA"),
+        # an earlier release of DRANET does not report it
+        ((False, None), "pass", "rdma: network, gpu: gpu"),
+        ((None, None), "pass", "rdma: network, gpu: gpu"),
+    ],
+)
+def test_network_devices_of_a_claim_have_rdma(
+    values: tuple[typing.Optional[bool], ...], status: str, measured: str
+) -> None:
+    devices = tuple(SliceDevice({} if value is None else {"dra.net/rdma": value}) for value in values)
+    world = dataclasses.replace(
+        THERE,
+        device_slices=tuple(
+            DeviceSlice("dra.net", node, 1, node, len(devices), devices) for node in ("worker-1", "worker-2")
+        )
+        + tuple(DeviceSlice("gpu.nvidia.com", node, 1, node, 8) for node in ("worker-1", "worker-2")),
+    )
+    found = of_claims(claimed(), world)["job.device_claims"]
+    assert found[0] == status and found[1] == measured
+    assert status == "pass" or "rdma == true" in found[3]
 
 
 def without(made: list[dict[str, typing.Any]]) -> None:

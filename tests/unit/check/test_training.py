@@ -1152,3 +1152,51 @@ def test_pods_on_one_node_that_also_send_to_another_node_prove_the_network() -> 
     pods = tuple(pod(f"job-worker-{index}", f"worker-{index // 2 + 1}") for index in range(4))
     findings = check(intent(), facts(Job(hosts=4, hcas=tuple(FUNCTIONS)), pods=pods))
     assert set(statuses(findings, "hcas").values()) == {"pass"}
+
+
+def halves(*nodes: str) -> tuple[tuple[TrainingPod, ...], Job]:
+    """Pods with the functions of two of the four rails each: of the first and of the last, in turn."""
+    names = list(FUNCTIONS)
+    parts = (slice(0, 2), slice(2, 4))
+    pods = []
+    for index, on in enumerate(nodes):
+        whole = pod(f"job-worker-{index}", on, job="job")
+        pods.append(dataclasses.replace(whole, functions=(whole.functions or ())[parts[index % 2]]))
+    return tuple(pods), Job(hosts=len(nodes), hcas=tuple(names[:2]))
+
+
+def by_halves(job: Job) -> NcclLog:
+    """The log of these pods: every second host uses the last two HCAs."""
+    names = list(FUNCTIONS)
+    lines = []
+    for line in job.lines():
+        changed = line
+        if int(line.partition("job-worker-")[2].partition(":")[0] or 0) % 2:
+            for before, after in zip(names[:2], names[2:]):
+                changed = changed.replace(before, after)
+        lines.append(changed)
+    log: NcclLog = parse(lines)
+    return log
+
+
+def test_pods_of_a_node_that_have_all_rails_together_pass() -> None:
+    pods, job = halves("worker-1", "worker-1", "worker-2", "worker-2")
+    findings = check(intent(), facts(log=by_halves(job), pods=pods))
+    told = [item for item in findings if item.check == "training.rails"]
+    assert [item.status for item in told] == ["pass"] * 4
+    assert told[0].measured == "2 of 4 rails used: 0, 1; other pods of the node have the rest"
+    assert judge(findings).open
+
+
+def test_rails_that_only_pods_of_other_nodes_have_fail() -> None:
+    pods, job = halves("worker-1", "worker-2")
+    findings = check(intent(), facts(log=by_halves(job), pods=pods))
+    told = found(findings, "rails", FAIL)
+    assert len(told) == 2 and "no HCA on rail 2, 3" in told[0].why and "rdma_job.interfaces" in told[0].remedy
+
+
+def test_hca_that_a_pod_does_not_use_fails_beside_pods_with_all_rails() -> None:
+    pods, job = halves("worker-1", "worker-1", "worker-2", "worker-2")
+    whole = tuple(dataclasses.replace(item, functions=pod(item.host, item.node).functions) for item in pods)
+    findings = check(intent(), facts(log=by_halves(job), pods=whole))
+    assert len(found(findings, "rails", FAIL)) == len(found(findings, "hcas", FAIL)) == 4

@@ -28,7 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log 
 from ansible_collections.linerate.rdma.tests.unit.check.test_training import ETHERNET, FUNCTIONS, facts, intent, pod
 
 FIRST, SECOND = list(FUNCTIONS)[:2]
-GOOD = f"inter-node cfg#2 rma(rc_mlx5/{FIRST}:1 rc_mlx5/{SECOND}:1) am(rc_mlx5/{FIRST}:1) ka(ud_mlx5/{FIRST}:1)"
+LANES = " ".join(f"rc_mlx5/{device}:1" for device in FUNCTIONS)
+GOOD = f"inter-node cfg#2 rma({LANES}) am(rc_mlx5/{FIRST}:1) ka(ud_mlx5/{FIRST}:1)"
 LOCAL = "intra-node cfg#1 tag(sysv/memory cma/memory)"
 
 
@@ -72,6 +73,7 @@ def test_a_host_that_ucx_writes_with_its_domain_is_that_of_its_pod() -> None:
         ("inter-node cfg#2 rma(cuda_ipc/cuda) am(tcp/eth0)", FAIL, "over TCP"),
         (f"inter-node cfg#2 am(ud_verbs/{FIRST}:1)", WARN, "unreliable datagrams"),
         (LOCAL, UNKNOWN, "did not use the network"),
+        (f"inter-node cfg#2 rma(rc_mlx5/{FIRST}:1 rc_mlx5/{SECOND}:1)", WARN, "UCX_MAX_RNDV_RAILS HCAs"),
     ],
 )
 def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> None:
@@ -81,6 +83,15 @@ def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> 
         if item.check == "training.ucx" and item.status != PASS
     ]
     assert (found.subject, found.status) == ("job-worker-0", status) and said in found.why and found.remedy
+
+
+def test_hcas_of_all_processes_of_a_host_count_together() -> None:
+    each = [f"inter-node cfg#2 rma(rc_mlx5/{device}:1)" for device in FUNCTIONS]
+    assert set(of_hosts(log(*each) + log(*each, host="job-worker-1")).values()) == {PASS}
+    (found,) = [item for item in judged(log(*each[:-1]) + log(GOOD, host="job-worker-1")) if item.status != PASS]
+    last = list(FUNCTIONS)[-1]
+    assert (found.status, found.measured.partition(":")[0]) == (WARN, "3 of 4 HCAs used")
+    assert f"uses {last}," in found.why and "UCX_MAX_RNDV_RAILS=4" in found.remedy
 
 
 def test_gpus_of_one_node_may_use_what_they_like() -> None:

@@ -127,6 +127,12 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives under full load; `ibdiagnet -r` and the log of the subnet manager.",
     ),
     (
+        "The age of the log of a job in `training_logs`",
+        "The log has no date. Host names of a job and names of its functions are often the same in each run, so the log"
+        " of an earlier run fits the pods of today.",
+        "Stage collectives, which runs a job of its own. By hand: `kubectl logs` of the pods while they run.",
+    ),
+    (
         "The Arm side of a BlueField in DPU mode: its OVS, its offload and its own firmware settings",
         "The nodes' side alone is read, on which the mode of the card shows.",
         "Stage bandwidth, which such a bridge slows down; `ovs-appctl dpctl/dump-flows type=offloaded` on the card.",

@@ -218,7 +218,7 @@ def _check_version(log: NcclLog) -> Finding:
         )
     why = (
         "All ranks of a job must use the same build of NCCL: different builds can be incompatible. A log with lines of"
-        " several jobs shows several versions, too."
+        " several jobs shows several versions, and so does a process that loads two libraries of NCCL (vLLM, DeepEP)."
     )
     return Finding(
         "training.version",
@@ -227,7 +227,8 @@ def _check_version(log: NcclLog) -> Finding:
         f"{len(log.versions)} versions: {join_first(log.versions, 6)}",
         "one version of NCCL",
         why,
-        "Use the same image for all pods, run the job again, and give the log of this job only.",
+        "Use the same image for all pods, run the job again, and give the log of this job only. If each process loads"
+        " two libraries on purpose, waive this finding.",
     )
 
 

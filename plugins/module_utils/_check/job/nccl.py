@@ -19,6 +19,7 @@ from .choice import (
     format_names,
     report_uncompared,
 )
+from .nccl_settings import list_harmful
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import LintedTemplate, read_integer
 
@@ -95,7 +96,7 @@ def check_variables(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
 
 def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
-    """Check that no variable makes NCCL or UCX use another transport than RDMA.
+    """Check that no variable makes NCCL or UCX use another transport than RDMA, or harms RDMA.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -147,6 +148,7 @@ def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
         )
         wrong.append((index, WARN, why, "Remove the variable."))
     wrong += _list_wrong_of_ucx(scope, rdma)
+    wrong += list_harmful(scope) if rdma and not scope.tcp else ()
     for variable, status, why, remedy in wrong:
         measured = f"{variable.name}={variable.value}"
         yield Finding(check, f"{scope.subject} {variable.name}", status, measured, expected, why, remedy)

@@ -157,6 +157,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         by_host.setdefault(process.host, []).append(process)
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
     on_one_node = find_hosts_on_one_node(log, pods)
+    rails = _list_job_rails(fabrics, members, facts, [pod for host in hosts for pod in pods.get(host, ())])
     jobs = collections.Counter(job for host in hosts for job in {item.job for item in pods.get(host, ())})
     for host in hosts:
         doubts = (doubt_files("training.hcas", host, process) for process in by_host.get(host, ()))
@@ -194,7 +195,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         for fabric, got in zip(fabrics, gots):
             subject, on_host = f"{fabric.name} {host}", used.get(host, {})
             yield check_hcas(subject, got, on_host, allowed, host in over_nvlink)
-            yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink)
+            of_node = rails.get((fabric.name, pod.node), frozenset())
+            yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink, of_node)
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         mine = [member.hca for fabric in carried for member in members.get((fabric.name, pod.node), ())]
         vendors = {hca.pci.vendor for hca in mine if hca.pci is not None}
@@ -260,6 +262,27 @@ def _list_members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[
     return {
         (fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()
     }
+
+
+def _list_job_rails(
+    fabrics: typing.Sequence[Fabric],
+    members: typing.Mapping[tuple[str, str], tuple[Member, ...]],
+    facts: Facts,
+    pods: typing.Sequence[TrainingPod],
+) -> dict[tuple[str, str], frozenset[int]]:
+    """Return the rails that all pods of the job on a node got together, by fabric and node name.
+
+    :param members: HCAs of each fabric on each node
+    :param pods: pods with the host names of the log
+    """
+    found: dict[tuple[str, str], frozenset[int]] = {}
+    for pod in pods:
+        node = facts.hcas.get(pod.node)
+        for fabric in fabrics:
+            key = (fabric.name, pod.node)
+            got = _collect_pod_devices(fabric, pod.functions or (), members.get(key, ()), node)
+            found[key] = found.get(key, frozenset()) | got.rails
+    return found
 
 
 def _collect_pod_devices(

@@ -29,6 +29,11 @@ class FabricDevices:
     devices: dict[str, typing.Optional[int]]
     nameless: tuple[str, ...]
 
+    @property
+    def rails(self) -> frozenset[int]:
+        """Return the rails of the devices, without those that are not known."""
+        return frozenset(rail for rail in self.devices.values() if rail is not None)
+
 
 def check_hcas(
     subject: str, got: FabricDevices, used: dict[str, bool], allowed: typing.AbstractSet[str], over_nvlink: bool = False
@@ -134,7 +139,13 @@ def check_hcas(
 
 
 def check_rails(
-    fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool], node: str, over_nvlink: bool = False
+    fabric: Fabric,
+    subject: str,
+    got: FabricDevices,
+    used: dict[str, bool],
+    node: str,
+    over_nvlink: bool = False,
+    of_node: typing.AbstractSet[int] = frozenset(),
 ) -> Finding:
     """Check that the channels of a host use an HCA on each rail of a fabric.
 
@@ -144,6 +155,7 @@ def check_rails(
         device and not its name
     :param node: name of the node of the pod
     :param over_nvlink: whether channels of the host use NVLink between nodes
+    :param of_node: rails of the fabric that all pods of the job on this node got; empty if unknown
     """
     count = fabric.select.hcas_per_node
     expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
@@ -184,9 +196,15 @@ def check_rails(
         return Finding("training.rails", subject, UNKNOWN, measured, expected, why, remedy)
     lacking = [rail for rail in idle if rail not in got.devices.values()]
     again = "Run the job again, then run stage training again with the new log."
+    if lacking == idle and of_node >= set(range(count)):
+        # each of the other pods of the node has a finding of its own
+        return build_pass("training.rails", subject, f"{measured}; other pods of the node have the rest", expected)
     if lacking:
         why = f"The pod has no HCA on rail {', '.join(map(str, lacking))}."
-        remedy = f"Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks). {again}"
+        remedy = (
+            "Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks), or waive this"
+            f" finding if jobs use only some of the rails (rdma_job.interfaces). {again}"
+        )
     elif over_nvlink:
         why = (
             f"No channel uses rail {', '.join(map(str, idle))}. With NVLink between nodes (MNNVL), each channel leaves"

@@ -157,4 +157,26 @@ def _judge_host(
             " pod must list its devices."
         )
         return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
+    idle = sorted(allowed - set(used))
+    if idle:
+        return _report_idle(host, used, idle)
     return build_pass(_CHECK, host, measured, _EXPECTED)
+
+
+def _report_idle(host: str, used: typing.Sequence[str], idle: typing.Sequence[str]) -> Finding:
+    """Return the warning that the endpoints of a host do not use all HCAs of its pod.
+
+    :param used: RDMA devices of the endpoints to other hosts
+    :param idle: RDMA devices that the pod got and no endpoint uses
+    """
+    why = (
+        f"No endpoint to another host uses {join_first(idle, _MOST)}, so the log does not prove these HCAs. UCX selects"
+        " at most UCX_MAX_RNDV_RAILS HCAs for large messages, 2 by default, and only those in UCX_NET_DEVICES."
+    )
+    remedy = (
+        f"Set UCX_MAX_RNDV_RAILS={len(used) + len(idle)} in the job, or start a process for each GPU with the HCA"
+        " beside it in UCX_NET_DEVICES. If UCX_NET_DEVICES names only some HCAs for all processes, remove it. Then run"
+        " stage training again with new logs. If the job needs only some of the HCAs, give the pod only these."
+    )
+    measured = f"{len(used)} of {count_of(len(used) + len(idle), 'HCA')} used: {join_first(used, _MOST)}"
+    return Finding(_CHECK, host, WARN, measured, "endpoints over all HCAs of the pod", why, remedy)

@@ -16,6 +16,7 @@ from ...._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, Devic
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..scope import LintedTemplate
 from .known_claims import list_uses
+from .rdma import check_rdma
 from .selectors import check_selectors, check_totals
 
 _CHECK, _EXPECTED = "job.device_claims", "claims that exist, of classes that exist, each used by a container"
@@ -41,7 +42,8 @@ def check_device_claims(scope: LintedTemplate, known: DeviceClaims) -> typing.It
     if scope.world is not None and not known.unread:
         claims = [(item.name, known.find(scope.job.namespace, item)) for item in template.device_claims]
         totals = check_totals(scope.subject, [(name, item) for name, item in claims if item is not None], known)
-        wrong += (_report_doubted(item) if known.errors else item for item in totals)
+        rdma = check_rdma(scope, known)
+        wrong += (_report_doubted(item) if known.errors else item for item in (*totals, *rdma))
     if template.device_claims and known.errors:
         wrong.append(_report_unread(scope, known))
     yield from wrong or [
