@@ -99,6 +99,13 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives under full load; `ibdiagnet -r` and the log of the subnet manager.",
     ),
     (
+        "Nodes that are virtual machines on one host, with functions of one card",
+        "The card passes their data from one function to the other. A pair of such nodes that is no faster than the"
+        " port looks like any other pair, although no cable and no switch carried its data. Where it is faster, stage"
+        " bandwidth calls the figure invalid.",
+        "The placement of the virtual machines; pairs of nodes on different hosts.",
+    ),
+    (
         "The Arm side of a BlueField in DPU mode: its OVS, its offload and its own firmware settings",
         "The nodes' side alone is read, on which the mode of the card shows.",
         "Stage bandwidth, which such a bridge slows down; `ovs-appctl dpctl/dump-flows type=offloaded` on the card.",
