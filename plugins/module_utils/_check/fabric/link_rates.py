@@ -14,7 +14,7 @@ from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .bounded import limit_findings
 from .links_in_scope import LinksInScope
 from .names import Names
@@ -75,7 +75,7 @@ def check_hca_rates(
     for subject, (name, rate, kind) in rates.items():
         faster_on = [node for node, its in most[kind].items() if its > rate]
         if faster_on and subject not in slow:
-            status = FAIL if not known else UNKNOWN if name in faster_on or len(faster_on) > 1 else WARN
+            status: Status = FAIL if not known else UNKNOWN if name in faster_on or len(faster_on) > 1 else WARN
             findings.append(_report_slow(subject, rate, max(most[kind].values()), "HCAs of the same model", status))
     if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
         return findings
@@ -158,7 +158,7 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 
-def _report_slow(subject: str, rate: float, best: float, kind: str, status: str) -> Finding:
+def _report_slow(subject: str, rate: float, best: float, kind: str, status: Status) -> Finding:
     """Return the finding on a link that is slower than comparable links.
 
     :param subject: subject of the finding
