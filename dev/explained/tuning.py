@@ -75,7 +75,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "If a GPU throttles, check its cooling and power supply. Run `nvidia-smi -pm 1` for persistence mode and"
-            " `nvidia-smi -e 1` for ECC (then reset the GPU). Then run stage `tuning` again."
+            " `nvidia-smi -e 1` for ECC (drain the node, then reset the GPU). Then run stage `tuning` again."
         ),
     ),
     "tuning.kernel": Explanation(

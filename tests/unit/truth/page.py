@@ -127,6 +127,13 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives under full load; `ibdiagnet -r` and the log of the subnet manager.",
     ),
     (
+        "Nodes that are virtual machines on one host, with functions of one card",
+        "The card passes their data from one function to the other. A pair of such nodes that is no faster than the"
+        " port looks like any other pair, although no cable and no switch carried its data. Where it is faster, stage"
+        " bandwidth calls the figure invalid.",
+        "The placement of the virtual machines; pairs of nodes on different hosts.",
+    ),
+    (
         "The age of the log of a job in `training_logs`",
         "The log has no date. Host names of a job and names of its functions are often the same in each run, so the log"
         " of an earlier run fits the pods of today.",

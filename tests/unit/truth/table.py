@@ -622,7 +622,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("topologies",),
         ("node[].forwarding",),
-        "Rounds of pairs need no ways; where each link is used, tests/unit/run/test_pairs_by_links.py bends them.",
+        "Tables that were not read are warned of; tests/unit/check/test_routes.py and"
+        " tests/unit/run/test_pairs_by_links.py bend tables that were.",
+        warns=True,
     ),
     Row(
         ("topologies",),

@@ -166,7 +166,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
-            valid, remedy = _describe_valid_figure(doubt.kind, ground.fabric.pods.image, pair.client)
+            valid, remedy = _describe_valid_figure(doubt.kind, ground.fabric.pods.image, pair)
             return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt.text, remedy)
         if pair.transport == "TCP":
             return _warn_of_retries("bandwidth.measured", subject, pair, figures, expected)
@@ -178,12 +178,12 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
     return Finding("bandwidth.measured", subject, status, pair.evidence or "no bandwidth", expected, why, remedy)
 
 
-def _describe_valid_figure(kind: str, image: str, client: str) -> tuple[str, str]:
+def _describe_valid_figure(kind: str, image: str, pair: PairResult) -> tuple[str, str]:
     """Return the property that a valid figure has, and the remedy.
 
     :param kind: kind of the doubt about the figure
     :param image: image of the measuring pods
-    :param client: node of the client, whose clock the figure depends on
+    :param pair: result of the measurement
     """
     if kind == "amount":
         return (
@@ -200,8 +200,11 @@ def _describe_valid_figure(kind: str, image: str, client: str) -> tuple[str, str
         )
     return (
         "an average in Gb/s within the capacity of the link and the peak of the measurement",
-        f"Run stage bandwidth again. If the figure is still too high, the clock of {client} (the client) is wrong:"
-        " compare /sys/devices/system/clocksource/clocksource0/current_clocksource there with another node (usually"
+        f"Check whether {pair.client} and {pair.server} are virtual machines on one host: systemd-detect-virt prints"
+        " none on a machine of its own. Two functions of one HCA exchange their data inside the HCA, faster than its"
+        " port, so such a pair measures no cable: run one of the two nodes on another host. Otherwise run stage"
+        f" bandwidth again. If the figure is still too high, the clock of {pair.client} (the client) is wrong: compare"
+        " /sys/devices/system/clocksource/clocksource0/current_clocksource there with another node (usually"
         " tsc). If it differs, search dmesg for clocksource to find the reason, correct it, and reboot the node. Then"
         " run stage bandwidth again.",
     )

@@ -212,7 +212,8 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         files = " ".join(f"/sys/class/net/{netdev.name}/operstate" for netdev in hca.netdevs[:MOST])
         why = f"The kernel did not let the run read {files}."
         remedy = (
-            f"Run cat {files} as root on the node. If it prints an error, reload the driver of the NIC. Then run stage"
+            f"Run cat {files} as root on the node. If it prints an error, drain the node and reload the driver of the"
+            " NIC. Then run stage"
             " discover again."
         )
         return Finding("discover.port", subject, WARN, states, expected, why, remedy)

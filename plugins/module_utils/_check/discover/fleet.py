@@ -80,8 +80,8 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
                 " another. The usual cause is firmware that was burnt with the GUIDs of another card."
             )
             remedy = (
-                "Give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and reset the card"
-                " (mstfwreset -d ADDRESS reset). Then run stage discover again."
+                "Drain the nodes, give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and"
+                " reset the card (mstfwreset -d ADDRESS reset). Then run stage discover again."
             )
             measured = f"on {count_of(len(names), 'port' if kind == 'port' else 'HCA')}: {join_first(names, MOST)}"
             expected = f"each GUID on 1 {'port' if kind == 'port' else 'HCA'}"

@@ -81,7 +81,8 @@ def check_sriov(name: str, hca: Hca) -> Finding:
         why, remedy = (
             "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
             f"Run cat /sys/bus/pci/devices/{hca.pci.address if hca.pci else 'ADDRESS'}/sriov_totalvfs as root on"
-            f" {name}. If it prints an error, reload the driver of the function. Then run stage discover again.",
+            f" {name}. If it prints an error, drain the node and reload the driver of the function. Then run stage"
+            " discover again.",
         )
         return Finding("discover.sriov", subject, UNKNOWN, "sriov_totalvfs not read", expected, why, remedy)
     if hca.sriov.total == 0:

@@ -39,7 +39,8 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
         return PortTrouble(
             seen,
             f"The kernel did not let the run read {' and '.join(files)}.",
-            f"Run cat {' '.join(files)} as root on the node. If it prints an error, reload the driver of the HCA. Then"
+            f"Run cat {' '.join(files)} as root on the node. If it prints an error, drain the node and reload the"
+            " driver of the HCA. Then"
             " run stage discover again.",
             known=False,
         )
@@ -128,7 +129,8 @@ def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
         elif port.state is None or port.physical_state is None:
             why = f"The kernel did not let the run read state or phys_state in {folder}."
             remedy = (
-                f"Run cat {folder}/state {folder}/phys_state as root on the node. If it prints an error, reload the"
+                f"Run cat {folder}/state {folder}/phys_state as root on the node. If it prints an error, drain the"
+                " node and reload the"
                 " driver of the NIC. Then run stage discover again."
             )
             yield Finding(check_id, its, UNKNOWN, seen, expected, why, remedy)

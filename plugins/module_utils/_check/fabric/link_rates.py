@@ -57,7 +57,8 @@ def check_hca_rates(
                         "rate not read",
                         "a rate in Gb/s",
                         why,
-                        f"Run cat {path} as root on {name}. If it prints an error, reload the driver of the HCA. Then"
+                        f"Run cat {path} as root on {name}. If it prints an error, drain the node and reload the"
+                        " driver of the HCA. Then"
                         " run stage fabric again.",
                     )
                 )

@@ -8,6 +8,7 @@ tests around such paths, and stage reachability tests only some of the pairs.
 
 from __future__ import annotations
 
+import operator
 import typing
 
 from ..._analysis.fleet.hca_locations import End, end_of
@@ -15,7 +16,7 @@ from ..._analysis.fleet.hcas_of_fabric import Member, Membership
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.infiniband.cables import take_cables
 from ..._model.infiniband.fabric import LinkEnd, Topology
-from ..._model.infiniband.forwarding import SeenForwarding
+from ..._model.infiniband.forwarding import UNTOLD, SeenForwarding
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .bounded import limit_findings
@@ -77,11 +78,18 @@ def check_routes(
     count = 0
     for ports in rails.values():
         leaves = list(dict.fromkeys(walk.leaf_of(member.port.guid) for _node, member in ports if member.port))
+        count += len(ports)
+        at_leaf: dict[str, list[tuple[int, str, str]]] = {}
         for node, member in ports:
-            count += 1
-            lid, guid = (member.port.lid or 0, member.port.guid or "") if member.port else (0, "")
-            for stop in walk.find_stops(leaves, lid, guid):
-                stops.setdefault(stop, []).append(f"LID {lid} of {node} {member.hca.name}")
+            if member.port is not None:
+                place = (member.port.lid or 0, member.port.guid or "", f"{node} {member.hca.name}")
+                at_leaf.setdefault(walk.leaf_of(member.port.guid), []).append(place)
+        for leaf, places in at_leaf.items():
+            if walk.is_clear(leaves, leaf, {lid: guid for lid, guid, _name in places}):
+                continue
+            for lid, guid, name in places:
+                for stop in walk.find_stops(leaves, lid, guid):
+                    stops.setdefault(stop, []).append(f"LID {lid} of {name}")
     findings = limit_findings(fabric, [_report(fabric, names, stop, lids) for stop, lids in stops.items()], "switches")
     untold = f", {count_of(walk.untold, 'port')} not told by dump_fts" if walk.untold else ""
     return findings or [
@@ -102,16 +110,63 @@ class _Walk:
         self._large = {node.guid for node in topology.nodes if node.ports > _MOST_PORTS}
         self._far: dict[End, LinkEnd] = {}
         self._leaves: dict[str, str] = {}
+        #: switches beyond the ports of each switch
+        self._switches: dict[str, dict[int, str]] = {}
         for link in take_cables(topology).links:
             for near, far in ((link.a, link.b), (link.b, link.a)):
                 if near.kind == "Switch":
                     self._far[end_of(near)] = far
+                    if far.kind == "Switch" and near.port != UNTOLD:
+                        self._switches.setdefault(near.guid, {})[near.port] = far.guid
                 elif far.kind == "Switch" and near.port_guid:
                     self._leaves[near.port_guid] = far.guid
 
     def leaf_of(self, guid: typing.Optional[str]) -> str:
         """Return the GUID of the switch to which a port is cabled; empty if the topology shows no switch."""
         return self._leaves.get(guid or "", "")
+
+    def is_clear(self, leaves: typing.Iterable[str], home: str, ports: typing.Mapping[int, str]) -> bool:
+        """Return whether all paths from leaves to the ports on one leaf are right, whichever of the ports they lead to.
+        A large fabric has millions of paths, and nearly all of them are answered here.
+
+        :param leaves: GUIDs of switches
+        :param home: GUID of the leaf of the ports
+        :param ports: GUID of each port, by its LID
+        """
+        # with one index alone itemgetter returns no tuple
+        pick = operator.itemgetter(*ports, next(iter(ports)))
+        last = max(ports)
+        steps: dict[str, set[str]] = {}
+        ahead = [*leaves]
+        while ahead:
+            at = ahead.pop()
+            if at in steps:
+                continue
+            table = self._tables.get(at)
+            if table is None or table.unread or last >= len(table.ports):
+                return False
+            if at == home:
+                far = [self._far.get((at, table.port(lid) or 0)) for lid in ports]
+                if any(end is None or end.port_guid != guid for end, guid in zip(far, ports.values())):
+                    return False
+                steps[at] = set()
+                continue
+            beyond = self._switches.get(at, {})
+            told = set(pick(table.ports))
+            if not told <= beyond.keys():
+                return False
+            steps[at] = {beyond[port] for port in told}
+            ahead += steps[at] - steps.keys()
+        # without a circle, each switch leads to switches that lead to the leaf
+        right: set[str] = set()
+        while steps:
+            more = [switch for switch, following in steps.items() if following <= right]
+            if not more:
+                return False
+            right.update(more)
+            for switch in more:
+                del steps[switch]
+        return True
 
     def find_stops(self, leaves: typing.Iterable[str], lid: int, guid: str) -> list[_Stop]:
         """Return where paths from leaves to a port end before they reach it, each place once.

@@ -101,7 +101,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                         expected,
                         why,
                         f"Run cat /sys/class/infiniband/{device}/ports/*/gids/0 as root on {name}. If it prints an"
-                        " error, reload the driver of the HCA. Then run stage fabric again.",
+                        " error, drain the node and reload the driver of the HCA. Then run stage fabric again.",
                     )
                 )
             elif guid in ends:
@@ -264,8 +264,9 @@ def _check_foreign(
             f" ibnetdiscover shows {node.guid} tells to which machine the cable leads."
         )
         remedy = (
-            f"Follow the cable of this switch port. If it leads to {owner}, read dmesg there and reload the driver of"
-            " the HCA. If it leads to another machine, correct the node description of that machine (rdma-ndd). Then"
+            f"Follow the cable of this switch port. If it leads to {owner}, read dmesg there, drain the node and"
+            " reload the driver of the HCA. If it leads to another machine, correct the node description of that"
+            " machine (rdma-ndd). Then"
             " run stage fabric again."
         )
         findings.append(

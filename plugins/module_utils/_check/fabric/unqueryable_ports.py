@@ -27,8 +27,9 @@ _BARRIERS: dict[str, tuple[str, str]] = {
     "port": (
         "the kernel module ib_umad has not registered the port",
         (
-            "On the node, reload the driver of the HCA: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep"
-            " umad' shows an error, correct it. Then run stage fabric again."
+            "Drain the node, because a reload stops all RDMA of the node. Then reload the driver of its HCAs:"
+            " 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep umad' shows an error, correct it. Then run"
+            " stage fabric again."
         ),
     ),
     "device": (

@@ -217,7 +217,8 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
                 if driver.ofed
                 else "The registration needs the NIC driver of DOCA-OFED, and the NIC driver is that of the kernel"
             ),
-            "load it again on the present NIC driver: delete the driver pod of this node, which kubectl -n gpu-operator"
+            "load it again on the present NIC driver: drain the node and delete its driver pod, which kubectl -n"
+            " gpu-operator"
             " get pods --field-selector spec.nodeName=NODE lists"
             if driver.ofed
             else "install DOCA-OFED with the network operator (ofedDriver)",

@@ -306,7 +306,8 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "The GPUs of a host with NVSwitches are not registered with the NVLink fabric, so CUDA does not start on them.",
         (
-            "On that host, run systemctl restart nvidia-fabricmanager and read its log. It must be of the release of"
+            "Drain that host, then run systemctl restart nvidia-fabricmanager and read its log. It must be of the"
+            " release of"
             " the driver. nvidia-smi -q -d FABRIC must then report State: Completed. Where the GPU operator installs"
             " the driver, its driver container runs Fabric Manager. Then run stage tuning again (gpu_fabric)."
         ),

@@ -187,7 +187,7 @@ def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
         )
         remedy = (
             f"Run cat /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node. If it prints an"
-            " error, reload the driver of the HCA. Then run stage platform again."
+            " error, drain the node and reload the driver of the HCA. Then run stage platform again."
         )
         yield FirmwareObjection(WARN, f"{', '.join(names)} could not be read", expected, why, remedy)
 

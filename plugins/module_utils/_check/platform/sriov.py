@@ -109,7 +109,8 @@ def _check_sriov(
                 expected,
                 "The file sriov_totalvfs of the function exists, but reading it failed.",
                 f"On {subject.partition(' ')[0]}, run cat /sys/bus/pci/devices/{function.address}/sriov_totalvfs as"
-                " root. If it prints an error, reload the driver of the HCA. Then run stage platform again.",
+                " root. If it prints an error, drain the node and reload the driver of the HCA. Then run stage"
+                " platform again.",
             )
         return Finding(
             "platform.sriov",

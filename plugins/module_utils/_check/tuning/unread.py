@@ -39,8 +39,8 @@ _REMEDIES = (
     ),
     (
         "nvidia-smi reports no state",
-        "Run nvidia-smi -q on NODE, and compare section Fabric of this GPU with that of the other GPUs. Reset this"
-        f" GPU, {_AGAIN}",
+        "Run nvidia-smi -q on NODE, and compare section Fabric of this GPU with that of the other GPUs. Drain"
+        f" the node and reset this GPU, {_AGAIN}",
     ),
     (
         "does not support the field",

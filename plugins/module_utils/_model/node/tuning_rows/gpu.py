@@ -34,7 +34,7 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "ECC of the GPU memory",
         "A bit error in the GPU memory corrupts the weights without being detected.",
-        "Run nvidia-smi -i GPU -e 1 on the node, then reset the GPU.",
+        "Drain the node, run nvidia-smi -i GPU -e 1 on it, then reset the GPU (nvidia-smi -r -i GPU).",
         "Enabled",
         "Enabled",
         source="azurehpc-health-checks",
@@ -76,7 +76,8 @@ ROWS: tuple[TuningRow, ...] = (
         "registration of the GPUs with the NVLink fabric",
         "CUDA does not start on a GPU that is not registered, or NVLink of the GPU is down and NCCL does not use"
         " NVLink.",
-        "Run systemctl restart nvidia-fabricmanager on the node, and read its log. Where the GPU operator installs"
+        "Drain the node, because a restart of Fabric Manager ends all CUDA programs of the node. Then run systemctl"
+        " restart nvidia-fabricmanager on it, and read its log. Where the GPU operator installs"
         " the driver, its driver container runs Fabric Manager: kubectl -n gpu-operator logs POD. For GB200 and"
         " GB300, Fabric Manager runs on an NVLink switch.",
         "Success",

@@ -13,9 +13,9 @@ ROWS: tuple[TuningRow, ...] = (
         "kubelet",
         "CPU manager policy",
         "Ranks share CPU cores with other processes.",
-        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: set"
-        " cpuManagerPolicy in the configuration of the kubelet, remove the state file of the CPU manager, and restart"
-        " the kubelet.",
+        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: drain the"
+        " node, set cpuManagerPolicy in the configuration of the kubelet, remove the state file of the CPU manager,"
+        " and restart the kubelet.",
         "static",
         "static",
         source="kubernetes.io: Control CPU Management Policies on the Node",
