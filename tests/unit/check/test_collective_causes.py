@@ -100,6 +100,31 @@ def test_a_figure_above_the_floor_passes() -> None:
     )
 
 
+@pytest.mark.parametrize("slow", [(240.0, 120.0, 60.0), (470.0, 470.0, 60.0), (100.0, 470.0, 60.0)])
+def test_larger_messages_that_are_slow_fail_although_smaller_ones_are_fast(slow: tuple[float, ...]) -> None:
+    found = judge(row(GIB, 470.0), *(row(GIB << step, bus) for step, bus in enumerate(slow, 1)))
+    assert found[0].status == FAIL and "470.0 GB/s with messages of" in found[0].measured
+    assert found[0].measured.startswith("60.0 GB/s with messages of 8 GiB")
+    assert "Larger messages are slower than smaller ones" in found[0].why
+
+
+def test_messages_that_are_about_as_fast_as_the_fastest_pass() -> None:
+    # smaller ones may stay below the floor, and repeated runs differ
+    (finding,) = judge(row(GIB, 300.0), row(2 * GIB, 440.0), row(4 * GIB, 470.0), row(8 * GIB, 455.0))
+    assert (finding.status, finding.measured) == (PASS, "470.0 GB/s with messages of 4 GiB")
+
+
+def test_larger_messages_that_are_slow_hide_no_figure_above_the_links() -> None:
+    (finding,) = judge(row(4 * GIB, 600.0), row(8 * GIB, 480.0))
+    assert finding.status == UNKNOWN and "which the links carry" in finding.expected
+
+
+def test_larger_messages_that_are_slow_may_reach_the_floor_of_the_intent() -> None:
+    wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
+    (finding,) = judge(row(4 * GIB, 400.0), row(8 * GIB, 250.0), wanted=wanted)
+    assert finding.status == PASS and finding.measured.startswith("250.0 GB/s with messages of 8 GiB")
+
+
 def test_a_floor_that_sinks_with_the_inside_of_the_nodes_warns() -> None:
     """Where all nodes are slow inside for one cause, none is unlike the others, and the floor is low as well."""
     low = compute_bandwidth_floor("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(20.0, "nvls"))
