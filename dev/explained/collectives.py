@@ -32,6 +32,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The bandwidth is higher than the links allow, because a part of the data took another path (unknown).",
             "No group gave a bandwidth to which an entry of `expected_busbw` applies (unknown).",
             (
+                "On RoCE, the bandwidth reaches its floor, and the test did not use the traffic class of the fabric"
+                " (warn). The image sets NCCL_IB_TC, or its network plugin ignores the variable."
+            ),
+            (
                 "The inside of the nodes is slower than the rails, and the floor is computed from the inside (warn)."
                 " nvidia-fabricmanager does not run, ACS or NCCL_P2P_LEVEL slows the path, or the GPUs have no NVLink."
             ),

@@ -24,9 +24,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.j
     judge_inside,
     pick_figure,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.network_causes import (
+    check_traffic_class,
+    has_wrong_traffic_class,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import Surroundings, UsedHca
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclProcess
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,
@@ -123,6 +127,40 @@ def test_larger_messages_that_are_slow_may_reach_the_floor_of_the_intent() -> No
     wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
     (finding,) = judge(row(4 * GIB, 400.0), row(8 * GIB, 250.0), wanted=wanted)
     assert finding.status == PASS and finding.measured.startswith("250.0 GB/s with messages of 8 GiB")
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "words"),
+    [
+        (("NCCL_IB_TC set by environment to 106.",), {}, ""),
+        (("NCCL_IB_TC set by environment to 0.",), {}, "NCCL_IB_TC=0"),
+        ((), {"roce_traffic_class": RowReading("106")}, ""),
+        ((), {"roce_traffic_class": RowReading("0")}, "NCCL_IB_TC not set"),
+        ((), {}, "the log shows no NCCL_IB_TC"),
+    ],
+)
+def test_a_figure_of_another_traffic_class_warns(
+    lines: tuple[str, ...], rows: dict[str, RowReading], words: str
+) -> None:
+    tuning = NodeTuning({name: (reading,) for name, reading in rows.items()})
+    seen = dataclasses.replace(SEEN, roce=Roce(), tunings=dict.fromkeys(HOSTS, tuning))
+    (finding,) = judge(row(8 * GIB, 470.0), job=says(*lines), seen=seen)
+    assert finding.status == (WARN if words else PASS) and words in finding.measured
+    # no class is expected where the fabric has none
+    (finding,) = judge(row(8 * GIB, 470.0), job=says(*lines))
+    assert finding.status == PASS
+
+
+def test_one_process_of_a_host_shows_its_traffic_class() -> None:
+    """A process that connects no HCA does not log the variable."""
+    processes = [NcclProcess("a", 1, environment={"NCCL_IB_TC": "106"}), NcclProcess("a", 2), NcclProcess("b", 3)]
+    seen = Surroundings(roce=Roce())
+    (finding,) = check_traffic_class(processes, seen)
+    assert (finding.subject, finding.status) == ("b", WARN)
+    # not shown is no evidence for a repeat with the class
+    assert not has_wrong_traffic_class(processes, seen)
+    processes.append(NcclProcess("b", 4, environment={"NCCL_IB_TC": "0"}))
+    assert has_wrong_traffic_class(processes, seen)
 
 
 def test_a_floor_that_sinks_with_the_inside_of_the_nodes_warns() -> None:

@@ -18,6 +18,7 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
+from .network_causes import check_traffic_class
 from .network_use import count_nodes
 from .proof import Proof, count_rows
 from .surroundings import Surroundings
@@ -31,6 +32,10 @@ _LIKE = 0.93
 _LASTS = 0.85
 #: GB/s, below which the two decimals of the table are less than time and bytes tell
 _COARSE = 1.0
+_CLASS = (
+    "Run stage collectives again: it sets NCCL_IB_TC for its tests. If the finding remains, remove NCCL_IB_TC from"
+    " rdma_cluster.collectives.image, and use a network plugin of NCCL that supports the variable."
+)
 #: nodes, from which on a median says something
 _SEVERAL = 3
 _FUNCTIONS = {
@@ -247,7 +252,15 @@ def judge_figure(
         )
         most = f"at most {spell_gbs(floor.most_gbs)}, which the links carry"
         return (Finding(check, subject, UNKNOWN, measured, most, why, remedy),)
+    own, _silent = cut_to_run(log, run, group_by_process(log))
     if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
+        other = tuple(check_traffic_class(own.processes, seen))
+        if other:
+            why = (
+                "The test did not use the traffic class of the fabric, so its bandwidth is that of another queue of the"
+                " switches. Jobs with the class of the fabric may be slower."
+            )
+            return (Finding(check, subject, WARN, f"{measured}; {other[0].measured}", other[0].expected, why, _CLASS),)
         return (build_pass(check, subject, measured, how),)
     if figure.bus_gbs >= asked and floor is not None:
         why = (
@@ -261,7 +274,6 @@ def judge_figure(
         )
         rails = f"at least {spell_gbs(floor.network_gbs)}, which the rails allow"
         return (Finding(check, subject, WARN, measured, rails, why, remedy),)
-    own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
     lasting = (
         "Larger messages are slower than smaller ones. Possible causes are congestion, a buffer that overflows, and a"
