@@ -177,18 +177,21 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "bandwidth.packets": Explanation(
         means=(
-            "The measured queue pairs send smaller packets than the MTU of the fabric allows, or use RoCE v1. The"
-            " figures then apply to other packets than those of the jobs."
+            "The measured queue pairs send smaller packets than the MTU of the fabric allows, use RoCE v1, or are in"
+            " another traffic class than `roce` of the fabric says. The figures then apply to other packets than those"
+            " of the jobs."
         ),
         measured=(
             "`Mtu` and `GID index`, as `ib_write_bw` reports them for its own run, compared with `mtu` of the fabric,"
             " and with RoCE v2 if the fabric has `roce`. With rdma_cm the GID index is not checked, because rdma_cm"
-            " selects a different GID index."
+            " selects a different GID index. On a fabric with `roce`, whether `ib_write_bw` in both pods can set the"
+            " traffic class (`--tclass`, with rdma_cm `--tos`)."
         ),
         causes=(
             "The NetworkAttachmentDefinition does not set the MTU of the interface in the pod.",
             "The VF, the port or the other end has a smaller MTU than the fabric.",
             "The interface in the pod has no address, so its RDMA device has no GID of RoCE v2.",
+            "perftest in the image is too old to set the traffic class.",
             "perftest in the image does not report these values, or the image has a script in place of perftest.",
             (
                 "The intent sets no `mtu`, and the usual MTU of 1500 leaves packets of 1024 bytes on RoCE: their"

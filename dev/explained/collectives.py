@@ -20,15 +20,21 @@ EXPLAINED: dict[str, Explanation] = {
             " reaches no more than this bandwidth."
         ),
         measured=(
-            "The bus bandwidth of the fastest message of at least 1 GiB, compared with a share of the bandwidth that"
-            " the slowest rail allows, or with `expected_busbw`."
+            "The bus bandwidth of the fastest message of at least 1 GiB, or that of a larger message which is below"
+            " 0.85 of it, compared with a share of the bandwidth that the slowest rail allows, or with"
+            " `expected_busbw`."
         ),
         causes=(
             "One of the findings `collectives.cause`.",
+            "The bandwidth does not last: larger messages meet congestion, or a device throttles under load.",
             "The transport of the test could not be verified, so its bandwidth does not count (unknown).",
             "Stage `bandwidth` did not measure each rail, so there is no floor (unknown).",
             "The bandwidth is higher than the links allow, because a part of the data took another path (unknown).",
             "No group gave a bandwidth to which an entry of `expected_busbw` applies (unknown).",
+            (
+                "On RoCE, the bandwidth reaches its floor, and the test did not use the traffic class of the fabric"
+                " (warn). The image sets NCCL_IB_TC, or its network plugin ignores the variable."
+            ),
             (
                 "The inside of the nodes is slower than the rails, and the floor is computed from the inside (warn)."
                 " nvidia-fabricmanager does not run, ACS or NCCL_P2P_LEVEL slows the path, or the GPUs have no NVLink."

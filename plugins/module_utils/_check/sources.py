@@ -207,6 +207,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "proofs": OfCluster("memlock", "proofs"),
         "runtimes": OfNodes("containerd", key="limit"),
         "platforms": PLATFORM,
+        "hcas": HCAS,
         # how a kernel is built, of which GPUDirect RDMA by DMA-BUF depends
         "tunings": TUNING,
         "policies": OfCluster("cluster_policy", "policies"),

@@ -35,6 +35,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
     ObservedText,
     Roll,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     GpuDriver,
     NodePlatform,
@@ -265,6 +271,31 @@ def test_dma_buf_needs_a_kernel_with_p2pdma(way: typing.Any, built: str, status:
     (item,) = [item for item in found if item.check == "host.gpudirect"]
     assert item.status == status and words in item.why
     assert ("CONFIG_PCI_P2PDMA=y" in item.remedy) is (status == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("drivers", "status"),
+    [
+        # the last NIC is of no fabric
+        (("bnxt_en", "bnxt_en", "mlx5_core"), "unknown"),
+        (("mlx5_core", "mlx5_core", "bnxt_en"), "pass"),
+    ],
+)
+def test_the_driver_of_a_nic_of_no_fabric_does_not_count(drivers: tuple[str, ...], status: str) -> None:
+    fabric = dataclasses.replace(
+        FABRIC, profile="sriov_ethernet", select=Select(2, pci=("0000:10:00.0", "0000:11:00.0"))
+    )
+    addresses = [f"0000:1{place}:00.0" for place in range(len(drivers))]
+    hcas = tuple(
+        Hca(f"nic{place}", rdma_device=f"rdma{place}", pci=PciFunction(address, "15b3", "1021", "0200", driver=driver))
+        for place, (address, driver) in enumerate(zip(addresses, drivers))
+    )
+    evidence = tuple(PciEvidence(address, driver, 8, 0, 1, None) for address, driver in zip(addresses, drivers))
+    node = ObservedPlatform(NodePlatform("5.15.0-122-generic", "x86_64", functions=evidence, gpu=OPEN))
+    for seen, expected in ((ObservedHcas(NodeHcas(hcas)), status), (ObservedHcas(error="not read"), "pass")):
+        facts = host.Facts(("a",), platforms={"a": node}, hcas={"a": seen})
+        found = host.check(intent(None, fabric, gpudirect="dma_buf"), facts)
+        assert [item.status for item in found if item.check == "host.gpudirect"] == [expected]
 
 
 def test_peermem_replaces_p2pdma_of_the_kernel() -> None:

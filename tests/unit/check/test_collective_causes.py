@@ -24,9 +24,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.j
     judge_inside,
     pick_figure,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.network_causes import (
+    check_traffic_class,
+    has_wrong_traffic_class,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import Surroundings, UsedHca
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclProcess
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,
@@ -98,6 +102,65 @@ def test_a_figure_above_the_floor_passes() -> None:
         finding.expected
         == "at least 462.9 GB/s (0.9 x 514.3 GB/s, from 8 rails x 392 Gb/s, 2 nodes x 8 GPUs, nvls_tree)"
     )
+
+
+@pytest.mark.parametrize("slow", [(240.0, 120.0, 60.0), (470.0, 470.0, 60.0), (100.0, 470.0, 60.0)])
+def test_larger_messages_that_are_slow_fail_although_smaller_ones_are_fast(slow: tuple[float, ...]) -> None:
+    found = judge(row(GIB, 470.0), *(row(GIB << step, bus) for step, bus in enumerate(slow, 1)))
+    assert found[0].status == FAIL and "470.0 GB/s with messages of" in found[0].measured
+    assert found[0].measured.startswith("60.0 GB/s with messages of 8 GiB")
+    assert "Larger messages are slower than smaller ones" in found[0].why
+
+
+def test_messages_that_are_about_as_fast_as_the_fastest_pass() -> None:
+    # smaller ones may stay below the floor, and repeated runs differ
+    (finding,) = judge(row(GIB, 300.0), row(2 * GIB, 440.0), row(4 * GIB, 470.0), row(8 * GIB, 455.0))
+    assert (finding.status, finding.measured) == (PASS, "470.0 GB/s with messages of 4 GiB")
+
+
+def test_larger_messages_that_are_slow_hide_no_figure_above_the_links() -> None:
+    (finding,) = judge(row(4 * GIB, 600.0), row(8 * GIB, 480.0))
+    assert finding.status == UNKNOWN and "which the links carry" in finding.expected
+
+
+def test_larger_messages_that_are_slow_may_reach_the_floor_of_the_intent() -> None:
+    wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
+    (finding,) = judge(row(4 * GIB, 400.0), row(8 * GIB, 250.0), wanted=wanted)
+    assert finding.status == PASS and finding.measured.startswith("250.0 GB/s with messages of 8 GiB")
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "words"),
+    [
+        (("NCCL_IB_TC set by environment to 106.",), {}, ""),
+        (("NCCL_IB_TC set by environment to 0.",), {}, "NCCL_IB_TC=0"),
+        ((), {"roce_traffic_class": RowReading("106")}, ""),
+        ((), {"roce_traffic_class": RowReading("0")}, "NCCL_IB_TC not set"),
+        ((), {}, "the log shows no NCCL_IB_TC"),
+    ],
+)
+def test_a_figure_of_another_traffic_class_warns(
+    lines: tuple[str, ...], rows: dict[str, RowReading], words: str
+) -> None:
+    tuning = NodeTuning({name: (reading,) for name, reading in rows.items()})
+    seen = dataclasses.replace(SEEN, roce=Roce(), tunings=dict.fromkeys(HOSTS, tuning))
+    (finding,) = judge(row(8 * GIB, 470.0), job=says(*lines), seen=seen)
+    assert finding.status == (WARN if words else PASS) and words in finding.measured
+    # no class is expected where the fabric has none
+    (finding,) = judge(row(8 * GIB, 470.0), job=says(*lines))
+    assert finding.status == PASS
+
+
+def test_one_process_of_a_host_shows_its_traffic_class() -> None:
+    """A process that connects no HCA does not log the variable."""
+    processes = [NcclProcess("a", 1, environment={"NCCL_IB_TC": "106"}), NcclProcess("a", 2), NcclProcess("b", 3)]
+    seen = Surroundings(roce=Roce())
+    (finding,) = check_traffic_class(processes, seen)
+    assert (finding.subject, finding.status) == ("b", WARN)
+    # not shown is no evidence for a repeat with the class
+    assert not has_wrong_traffic_class(processes, seen)
+    processes.append(NcclProcess("b", 4, environment={"NCCL_IB_TC": "0"}))
+    assert has_wrong_traffic_class(processes, seen)
 
 
 def test_a_floor_that_sinks_with_the_inside_of_the_nodes_warns() -> None:

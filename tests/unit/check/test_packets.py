@@ -39,7 +39,16 @@ ROCE = {
 }
 ADDRESS = "0000:10:00.0"
 GOOD = PairResult(
-    "compute", "a", "b", 5, average_gbps=390.0, message_bytes=1048576, iterations=5000, packet_bytes=4096, gid_index=3
+    "compute",
+    "a",
+    "b",
+    5,
+    average_gbps=390.0,
+    message_bytes=1048576,
+    iterations=5000,
+    packet_bytes=4096,
+    gid_index=3,
+    traffic_class=106,
 )
 
 
@@ -60,7 +69,7 @@ def test_packets_as_large_as_the_fabric_carries_pass() -> None:
     (found,) = judged()
     assert (found.status, found.subject) == (PASS, "compute")
     assert found.measured == "packets of 4096 bytes in 2 measurements"
-    assert found.expected == "packets of at least 4096 bytes, RoCE v2"
+    assert found.expected == "packets of at least 4096 bytes, RoCE v2, traffic class 106"
 
 
 def test_smaller_packets_are_warned_of_with_the_pairs() -> None:
@@ -68,6 +77,21 @@ def test_smaller_packets_are_warned_of_with_the_pairs() -> None:
     assert (found.status, found.measured) == (WARN, "packets of 256 bytes: b -> a")
     assert "allows packets of 4096 bytes" in found.why and "ibv_devinfo" in found.remedy
     assert judged(packet_bytes=1024, wanted={**ROCE, "mtu": 1500})[0].status == PASS
+
+
+@pytest.mark.parametrize("connection", ["tcp", "rdma_cm"])
+def test_figures_of_another_traffic_class_are_warned_of(connection: str) -> None:
+    wanted = {**ROCE, "mtu": None, "pods": {**FABRIC.get("pods", {}), "connection": connection}}
+    (found,) = judged(traffic_class=None, wanted=wanted)
+    assert (found.status, found.measured) == (WARN, "traffic class not set: b -> a")
+    assert "queue of best effort" in found.why and "--tclass" in found.remedy
+    assert judged(traffic_class=0, wanted=wanted)[0].status == WARN
+    assert judged(wanted=wanted)[0].status == PASS
+    # without roce of the intent no class is wanted
+    assert (
+        judged(traffic_class=None, wanted={key: value for key, value in ROCE.items() if key != "roce"})[0].status
+        == PASS
+    )
 
 
 @pytest.mark.parametrize("index", [0, 2, 4])
@@ -80,7 +104,7 @@ def test_even_gid_indexes_are_roce_v1_of_devices_that_have_it(vendor: str, statu
 
 def test_rdma_cm_chooses_the_gid_itself() -> None:
     (found,) = judged(gid_index=0, wanted={**ROCE, "pods": {"connection": "rdma_cm"}})
-    assert (found.status, found.expected) == (PASS, "packets of at least 4096 bytes")
+    assert (found.status, found.expected) == (PASS, "packets of at least 4096 bytes, traffic class 106")
 
 
 @pytest.mark.parametrize("changes", [{"packet_bytes": None}, {"gid_index": None}])

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     CollectiveRun,
     Collectives,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import Roce
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.agent import parse_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job_start
@@ -67,6 +68,14 @@ def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
         # NVLS connects no ring, and what is not connected is not in the log
         assert (found["NCCL_ALGO"], found["NCCL_NVLS_ENABLE"]) == ("Ring", "0")
         assert ("NCCL_MNNVL_ENABLE" in found) == (len(run.nodes) > 1)
+
+
+def test_runs_between_nodes_use_the_traffic_class_of_the_fabric() -> None:
+    fabric = dataclasses.replace(COMPUTE, roce=Roce(dscp=24))
+    for run in (ONE, TWO, ALL, RAIL):
+        found = render_mpirun(run, WANTED, fabric, CLUSTER, [f"pod-{node}" for node in run.nodes])
+        assert ("NCCL_IB_TC=98" in found) == (len(run.nodes) > 1)
+        assert "NCCL_IB_TC" not in render_environment(run, WANTED)
 
 
 def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import threading
 import time
 import typing
@@ -488,6 +489,41 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
         ("b", "other"),
     ]
     assert len(api.made) == 4 and max(most) == 2 and api.pods == {}
+
+
+class _Classed(Api):
+    """perftest in the pods of some nodes can set a traffic class."""
+
+    def __init__(self, help_of: typing.Mapping[str, str]) -> None:
+        super().__init__()
+        self.help_of = help_of
+
+    def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
+        if any("--help" in word for word in command):
+            return CommandResult("", 0, self.help_of[node])
+        return super().ran_by(node, command)
+
+
+@pytest.mark.parametrize(
+    ("connection", "help_of", "option"),
+    [
+        ("tcp", {"a": "tclass\ntos\n", "b": "tclass\n"}, "--tclass=106"),
+        ("rdma_cm", {"a": "tclass\ntos\n", "b": "tos\n"}, "--tos=106"),
+        ("tcp", {"a": "tclass\n", "b": "tos\n"}, ""),
+        ("rdma_cm", {"a": "tclass\n", "b": ""}, ""),
+    ],
+)
+def test_roce_is_measured_in_the_traffic_class_of_the_fabric(
+    connection: str, help_of: typing.Mapping[str, str], option: str
+) -> None:
+    api = _Classed(help_of)
+    pods = {**FABRIC.get("pods", {}), "connection": connection}
+    facts, _lines = run(api, pods=pods, roce={"dscp": 26, "priority": 3}, bandwidth={"latency": True})
+    assert {pair.traffic_class for pair in facts.pairs} == {106 if option else None}
+    ran = [command for tool, _end, _node, command in api.ran if tool in ("ib_write_bw", "ib_write_lat")]
+    assert len(ran) > 5
+    assert {word for command in ran for word in command if re.match("--(tclass|tos)=", word)} == ({option} - {""})
+    assert all((option in command) is bool(option) for command in ran)
 
 
 def test_the_client_aims_at_the_server_s_address_with_its_own_device() -> None:

@@ -1045,6 +1045,7 @@ class _Made:
             packet_bytes=4096 if self.shape.infiniband else 2048,
             gid_index=None if self.shape.infiniband else 3,
             errors=() if self.shape.infiniband else self._errors(fabric, client, server, rail),
+            traffic_class=fabric.roce.traffic_class if fabric.roce is not None else None,
         )
 
     def _errors(self, fabric: Fabric, client: str, server: str, rail: int) -> tuple[HcaErrors, ...]:

@@ -1589,6 +1589,14 @@ ROWS: tuple[Row, ...] = (
         "Rounds of pairs need no flows; where switches of Ethernet choose links by them,"
         " tests/unit/run/test_pairs_by_switches.py bends them.",
     ),
+    Row(
+        ("bandwidth",),
+        ("pairs[].traffic_class",),
+        "The figures may be of another queue of the switches than the jobs use, which is told.",
+        on=ROCE,
+        warns=True,
+    ),
+    Row(("bandwidth",), ("pairs[].traffic_class",), "InfiniBand has service levels in its place.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
     Row(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage bandwidth, the packets of the queue pairs that were measured: their size against the MTU of the fabric, and on
-RoCE their version. Check id: ``bandwidth.packets``. A smaller MTU in pods than on nodes hardly lowers the figures."""
+RoCE their version and traffic class. Check id: ``bandwidth.packets``. A smaller MTU in pods than on nodes
+hardly lowers the figures."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ _CHECK = "bandwidth.packets"
 
 
 def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typing.Iterator[Finding]:
-    """Yield a warning for each fault of the packets of a fabric: their size is unknown or too small, or they are RoCE
-    v1. If there is no fault, yield a pass. Yield nothing if no pair was measured over RDMA, or if the intent sets
-    neither MTU nor RoCE version.
+    """Yield a warning for each fault of the packets of a fabric: their size is unknown or too small, they are RoCE v1,
+    or ib_write_bw did not set the traffic class of the fabric. If there is no fault, yield a pass. Yield nothing if no
+    pair was measured over RDMA, or if the intent sets neither MTU nor ``roce`` and no packets are small.
 
     :param ground: limits of the pairs of the fabric
     :param pairs: measured pairs of the fabric
@@ -32,11 +33,17 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     least = find_least_mtu([fabric])
     versions = fabric.roce is not None and fabric.pods.connection == "tcp" and not is_infiniband(fabric)
     tight = [pair for pair in measured if fabric.mtu is None and _lowers_floor(ground, pair)]
-    if not measured or not carries_rdma(fabric) or (least is None and not versions and not tight):
+    wanted_class = None if fabric.roce is None or is_infiniband(fabric) else fabric.roce.traffic_class
+    if (
+        not measured
+        or not carries_rdma(fabric)
+        or (least is None and wanted_class is None and not versions and not tight)
+    ):
         return
     wanted = [f"packets of at least {least} bytes"] if least is not None else []
     wanted += [f"packets that leave {fabric.line_rate.fraction:g} of the link for data"] if tight else []
     wanted += ["RoCE v2"] if versions else []
+    wanted += [f"traffic class {wanted_class}"] if wanted_class is not None else []
     expected, found = ", ".join(wanted), []
     unread = [
         pair
@@ -92,6 +99,18 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " pods.image to an image with a newer perftest, which selects that GID. Then run stage bandwidth again."
         )
         found.append((f"RoCE v1: {_list(ground, old)}", why, remedy))
+    other = [pair for pair in measured if pair.traffic_class != wanted_class and wanted_class is not None]
+    if other:
+        why = (
+            "ib_write_bw did not set the traffic class of the fabric (roce.dscp). Unless the nodes set it themselves,"
+            " these packets have DSCP 0, and the figures apply to the queue of best effort."
+        )
+        remedy = (
+            "Set pods.image to an image whose ib_write_bw --help lists --tclass (with pods.connection: rdma_cm, --tos)."
+            " Then run stage bandwidth again. On nodes with NVIDIA's driver packages, stage tuning compares the traffic"
+            " class of each device (roce_traffic_class)."
+        )
+        found.append((f"traffic class not set: {_list(ground, other)}", why, remedy))
     for text, why, remedy in found:
         yield Finding(_CHECK, fabric.name, WARN, text, expected, why, remedy)
     if not found:

@@ -18,6 +18,7 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
+from .network_causes import check_traffic_class
 from .network_use import count_nodes
 from .proof import Proof, count_rows
 from .surroundings import Surroundings
@@ -27,8 +28,14 @@ _ABOVE = 1.05
 #: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below
 #: 0.93 of the best
 _LIKE = 0.93
+#: of the fastest message, below which a larger one shows that the bandwidth does not last: repeated runs differ by less
+_LASTS = 0.85
 #: GB/s, below which the two decimals of the table are less than time and bytes tell
 _COARSE = 1.0
+_CLASS = (
+    "Run stage collectives again: it sets NCCL_IB_TC for its tests. If the finding remains, remove NCCL_IB_TC from"
+    " rdma_cluster.collectives.image, and use a network plugin of NCCL that supports the variable."
+)
 #: nodes, from which on a median says something
 _SEVERAL = 3
 _FUNCTIONS = {
@@ -44,19 +51,23 @@ _OF_A_RANK = ("all_gather", "reduce_scatter")
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveFigure:
-    """The bus bandwidth of a run that is compared with the floor, which is that of the fastest large message.
+    """The bus bandwidth of a run that is compared with the floor. It is that of the fastest large message, or that of a
+    larger message between nodes which is much slower: jobs send such messages too.
 
-    :ivar size_bytes: message size with the highest bandwidth, in bytes
+    :ivar size_bytes: size of this message, in bytes
     :ivar bus_gbs: mean of the out-of-place and in-place bus bandwidth, in GB/s
     :ivar choice: algorithm, protocol and channels that NCCL chose for this message size; None if the log does not show
         it
     :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
+    :ivar fastest: size in bytes and bus bandwidth in GB/s of the fastest large message, if the figure is that of a
+        larger and slower one; None otherwise
     """
 
     size_bytes: int
     bus_gbs: float
     choice: typing.Optional[NcclChoice] = None
     sizes: tuple[tuple[int, float], ...] = ()
+    fastest: typing.Optional[tuple[int, float]] = None
 
 
 def pick_figure(
@@ -74,8 +85,13 @@ def pick_figure(
     large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
-    size_bytes, bus_gbs = max(large, key=lambda item: item[1])
-    return CollectiveFigure(size_bytes, bus_gbs, _find_nccl_choice(log, run, size_bytes), sizes)
+    fastest = max(large, key=lambda item: item[1])
+    # nodes alone are compared with each other, by the most that each of them reaches
+    between = max(map(count_nodes, log.communicators), default=0) > 1
+    slower = [item for item in large if between and item[0] > fastest[0] and item[1] < _LASTS * fastest[1]]
+    size_bytes, bus_gbs = min(slower, key=lambda item: item[1]) if slower else fastest
+    choice = _find_nccl_choice(log, run, size_bytes)
+    return CollectiveFigure(size_bytes, bus_gbs, choice, sizes, fastest if slower else None)
 
 
 def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
@@ -206,6 +222,8 @@ def judge_figure(
     measured = f"{spell_gbs(figure.bus_gbs)} with messages of {spell_bytes(figure.size_bytes)}" + (
         f", {figure.choice.algorithm}" if figure.choice else ""
     )
+    if figure.fastest is not None:
+        measured += f" ({spell_gbs(figure.fastest[1])} with messages of {spell_bytes(figure.fastest[0])})"
     if asked is None:
         why = "No formula is known for this collective and algorithm, so the minimum cannot be computed."
         return (
@@ -222,7 +240,8 @@ def judge_figure(
                 ),
             ),
         )
-    if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
+    highest_gbs = figure.fastest[1] if figure.fastest is not None else figure.bus_gbs
+    if floor is not None and highest_gbs > _ABOVE * floor.most_gbs:
         why = (
             "A part of the data took another path, the values are wrong, or other traffic used the rails while stage"
             " bandwidth measured them."
@@ -233,7 +252,15 @@ def judge_figure(
         )
         most = f"at most {spell_gbs(floor.most_gbs)}, which the links carry"
         return (Finding(check, subject, UNKNOWN, measured, most, why, remedy),)
+    own, _silent = cut_to_run(log, run, group_by_process(log))
     if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
+        other = tuple(check_traffic_class(own.processes, seen))
+        if other:
+            why = (
+                "The test did not use the traffic class of the fabric, so its bandwidth is that of another queue of the"
+                " switches. Jobs with the class of the fabric may be slower."
+            )
+            return (Finding(check, subject, WARN, f"{measured}; {other[0].measured}", other[0].expected, why, _CLASS),)
         return (build_pass(check, subject, measured, how),)
     if figure.bus_gbs >= asked and floor is not None:
         why = (
@@ -247,9 +274,14 @@ def judge_figure(
         )
         rails = f"at least {spell_gbs(floor.network_gbs)}, which the rails allow"
         return (Finding(check, subject, WARN, measured, rails, why, remedy),)
-    own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
-    why = f"The bandwidth is {figure.bus_gbs / asked:.0%} of the minimum. {causes[0].why}"
+    lasting = (
+        "Larger messages are slower than smaller ones. Possible causes are congestion, a buffer that overflows, and a"
+        " device that throttles after some seconds of load. "
+        if figure.fastest is not None
+        else ""
+    )
+    why = f"The bandwidth is {figure.bus_gbs / asked:.0%} of the minimum. {lasting}{causes[0].why}"
     remedy = causes[0].remedy + (
         f" More possible causes: {len(causes) - 1}, in the findings collectives.cause." if len(causes) > 1 else ""
     )

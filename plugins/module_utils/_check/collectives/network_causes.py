@@ -32,6 +32,8 @@ CHOICES = (
     "NCCL_NET_GDR_LEVEL",
     "NCCL_NET_GDR_READ",
 )
+#: without the file of NVIDIA's driver packages, a node has no traffic class of its own, and NCCL's is 0
+_UNSEEN = "the log shows no NCCL_IB_TC, and no fact shows a traffic class of the node"
 #: rate in Gb/s from which on one queue pair does not fill a link on each host [NVIDIA/nccl issue 2409: 284 of 400 Gb/s
 #: with messages of 1 MiB]
 _FAST = 200.0
@@ -71,8 +73,8 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Warn about processes whose RoCE traffic class (NCCL_IB_TC) differs from that of the intent, so that their packets
-    use a queue without PFC and ECN.
+    """Warn about hosts whose RoCE traffic class (NCCL_IB_TC) differs from that of the intent, or is not shown, so that
+    their packets may use a queue without PFC and ECN.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
@@ -97,27 +99,38 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
 
 
 def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process sends RoCE traffic in another traffic class than the intent sets; False if the intent
-    sets no RoCE settings.
+    """Return whether the log or the facts show that RoCE traffic is in another traffic class than the intent sets;
+    False if the intent sets no RoCE settings.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
-    return bool(_find_wrong_traffic_classes(processes, seen))
+    return any(text != _UNSEEN for text in _find_wrong_traffic_classes(processes, seen).values())
 
 
 def _find_wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> dict[str, str]:
+    """Return the hosts whose traffic class is not that of the intent, or not shown, each with the reason.
+
+    Only a process that connects an HCA logs the variable, so one process speaks for its host.
+    """
     if seen.roce is None:
         return {}
-    wrong = {}
+    said: dict[str, list[str]] = {}
     for process in processes:
-        said = process.environment.get("NCCL_IB_TC")
-        tuning = seen.tunings.get(process.host)
+        value = process.environment.get("NCCL_IB_TC")
+        said.setdefault(process.host, []).extend(() if value is None else (value,))
+    wrong = {}
+    for host, values in said.items():
+        tuning = seen.tunings.get(host)
         by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
-        if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
-            wrong[process.host] = f"NCCL_IB_TC={said}"
-        elif said is None and by_node and str(seen.roce.traffic_class) not in by_node:
-            wrong[process.host] = "NCCL_IB_TC not set, and the node does not set the required traffic class"
+        numbers = {value: parse_number(value) for value in values}
+        others = [value for value, number in numbers.items() if number is not None and number >> 2 != seen.roce.dscp]
+        if others:
+            wrong[host] = f"NCCL_IB_TC={others[0]}"
+        elif not values and by_node and str(seen.roce.traffic_class) not in by_node:
+            wrong[host] = "NCCL_IB_TC not set, and the node does not set the required traffic class"
+        elif not values and not by_node:
+            wrong[host] = _UNSEEN
     return wrong
 
 

@@ -18,6 +18,7 @@ from ..._model.intent.profiles import carries_rdma
 from ..._model.kubernetes.apply import TAKEN, AppliedObject
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
+from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
@@ -35,6 +36,7 @@ class Facts:
     :ivar policies: answer of cluster_policy; None if it did not run
     :ivar platforms: answer of node_info of each node about its kernel and GPU driver
     :ivar tunings: tuning rows of each node, of which ``p2pdma`` shows how its kernel was built
+    :ivar hcas: HCAs of each node, of which those of the RDMA fabrics must access the memory of GPUs
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; empty if a MachineConfig
         sets the limit
     :ivar check_mode: whether the run is in check mode, in which no pod is started
@@ -49,6 +51,7 @@ class Facts:
     policies: typing.Optional[ClusterPolicies] = None
     platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     runtimes: dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
     by_pods: tuple[str, ...] = ()
@@ -70,6 +73,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT)),
             facts.by_pods,
             facts.tunings.get(name, ObservedTuning()).value,
+            gpudirect.list_members(intent, facts.hcas.get(name, ObservedHcas())),
         )
     if intent.cluster.host.gpudirect == "peermem":
         loaded = bool(findings) and all(finding.status == PASS for finding in findings)

@@ -8,11 +8,16 @@ The requirements of both are in the documentation of the GPU operator (GPUDirect
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import typing
 
+from ..._analysis.fleet.hcas_of_fabric import find_candidates
 from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import HostNeeds
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import carries_rdma
+from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import GpuDriver, NodePlatform, ObservedPlatform
 from ..._model.node.tuning import NodeTuning
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
@@ -47,6 +52,7 @@ def check(
     observed: ObservedPlatform,
     by_pods: typing.Container[str] = (),
     tuning: typing.Optional[NodeTuning] = None,
+    members: typing.Container[str] = (),
 ) -> tuple[Finding, ...]:
     """Check that the kernel and the GPU driver of a node provide the access to GPU memory that the intent requires:
     DMA-BUF or nvidia-peermem. The result is empty if the intent does not require GPUDirect.
@@ -55,6 +61,8 @@ def check(
     :param needs: host settings of the intent
     :param observed: platform of the node (node_info)
     :param by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :param members: PCI addresses of the HCAs of the node that the RDMA fabrics of the intent may use. NICs of no fabric
+        do not count, such as one for storage; without any member all NICs count
     :param tuning: tuning rows of the node, of which ``p2pdma`` shows how its kernel was built; None if they were not
         read
     """
@@ -79,6 +87,12 @@ def check(
                 choose_remedy(observed.error, name, by_pods, "Python 3.9 or later"),
             ),
         )
+    of_fabrics = tuple(
+        function
+        for function in platform.functions
+        if function.address in members or function.physical_function in members
+    )
+    platform = dataclasses.replace(platform, functions=of_fabrics or platform.functions)
     driver = platform.gpu
     if driver is None:
         why = (
@@ -116,6 +130,20 @@ def check(
     if any(all(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
         return (Finding("host.gpudirect", name, UNKNOWN, f"not determined; {told}", expected, why, remedy),)
     return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
+
+
+def list_members(intent: Intent, observed: ObservedHcas) -> frozenset[str]:
+    """Return the PCI addresses of the HCAs of a node that the RDMA fabrics of the intent may use.
+
+    :param observed: HCAs of the node, or the error
+    """
+    return frozenset(
+        hca.pci.address
+        for fabric in intent.fabrics
+        if carries_rdma(fabric) and observed.value is not None
+        for hca in find_candidates(fabric, observed.value)
+        if hca.pci is not None
+    )
 
 
 class _Lack(typing.NamedTuple):
@@ -179,8 +207,8 @@ def _no_dma_buf(
 def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Iterator[_Lack]:
     """Yield one reason if no NIC of a node has a driver that is known to register DMA-BUFs on its kernel.
 
-    One NIC with such a driver is enough, since a node may also have NICs without RDMA. Nothing is yielded if none of
-    the drivers is known.
+    One NIC with such a driver is enough, since a node may also have NICs for other purposes. Nothing is yielded if
+    none of the drivers is known.
 
     :param platform: platform of the node
     :param kernel: major and minor version of the kernel

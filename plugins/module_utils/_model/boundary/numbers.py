@@ -50,6 +50,7 @@ NUMA_NODE = Range("the number of a NUMA node", 0, 1023)
 RAIL = Range("the number of a rail", 0, 4095)
 #: a 20-bit field of IPv6 [RFC 6437]
 FLOW_LABEL = Range("a flow label", 0, 2**20 - 1)
+TRAFFIC_CLASS = Range("a traffic class", 0, 255)
 
 #: the collection reads some 50 kinds of objects
 MOST_KINDS = 512
@@ -78,5 +79,6 @@ AcsBits = typing.Annotated[int, ACS]
 NumaNode = typing.Annotated[int, NUMA_NODE]
 Rail = typing.Annotated[int, RAIL]
 FlowLabel = typing.Annotated[int, FLOW_LABEL]
+TrafficClass = typing.Annotated[int, TRAFFIC_CLASS]
 #: of a node, for a reader
 Messages = typing.Annotated[tuple[str, ...], Bound("messages", MOST_MESSAGES)]

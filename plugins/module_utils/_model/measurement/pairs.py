@@ -12,7 +12,7 @@ import typing
 
 from ..boundary.fabric import Gbps
 from ..boundary.form import Bound
-from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Mtu, Rail, Seconds
+from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Mtu, Rail, Seconds, TrafficClass
 from ..boundary.words import Word
 from .hca_counters import HcaErrors
 
@@ -142,6 +142,8 @@ class PairResult(OrderedPair):
     :ivar errors: error counters of both devices before and after, and of their physical functions where an observer
         reads them; empty on InfiniBand, whose ports stage fabric reads, and without RDMA
     :ivar retried: kinds of the failures of earlier attempts, in order; this result is that of the last attempt
+    :ivar traffic_class: traffic class that ib_write_bw set, which is that of ``roce`` of the fabric; None if it set
+        none, so that the node or the driver chose it
     """
 
     fabric: str
@@ -172,6 +174,7 @@ class PairResult(OrderedPair):
     gid_index: typing.Optional[Count] = None
     errors: typing.Annotated[tuple[HcaErrors, ...], ENDS] = ()
     retried: typing.Annotated[tuple[Word, ...], RETRIES] = ()
+    traffic_class: typing.Optional[TrafficClass] = None
 
     @property
     def key(self) -> PairKey:

@@ -22,6 +22,7 @@ from ..._model.base.operand import require_operand
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import attachment_name, find_traits, is_infiniband, resource_of
 from ..._model.measurement.collectives import SMALL_BYTES, CollectiveRun, Collectives
+from ..._model.node.tuning import Roce
 from ..cluster.names import Object, RenderError, build_labels, object_name
 from ..job import job_start
 
@@ -81,7 +82,7 @@ def _refuse_invalid_run(run: CollectiveRun, wanted: Collectives) -> None:
             raise RenderError(f"collective {run.name}: {what}")
 
 
-def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
+def render_environment(run: CollectiveRun, wanted: Collectives, roce: typing.Optional[Roce] = None) -> dict[str, str]:
     """Return the environment variables of the ranks.
 
     With the ring algorithm every channel of every rank is connected, so that the log shows each one, and the expected
@@ -89,6 +90,7 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
 
     :param run: nodes and settings of one test
     :param wanted: settings of all tests, from the intent
+    :param roce: RoCE settings of the fabric, from the intent; None without them
     """
     found = {
         "NCCL_DEBUG": "INFO",
@@ -102,6 +104,9 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
     if len(run.nodes) > 1:
         # or NVLink between nodes hides the network
         found["NCCL_MNNVL_ENABLE"] = "0"
+        if roce is not None:
+            # NCCL's own is 0: the queue of best effort, which jobs with the class of the fabric do not use
+            found["NCCL_IB_TC"] = str(roce.traffic_class)
     if run.by_rail:
         found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
     if run.gpu is not None:
@@ -246,7 +251,11 @@ def render_mpirun(
         ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
     )
     places = ("--host", named, *asks)
-    variables = [word for name, value in render_environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
+    variables = [
+        word
+        for name, value in render_environment(run, wanted, fabric.roce).items()
+        for word in ("-x", f"{name}={value}")
+    ]
     return (
         *(
             "timeout",

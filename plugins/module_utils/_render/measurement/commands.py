@@ -140,6 +140,14 @@ GPU: Command = (
 )
 #: whether perftest can give its packets a flow label, which it can from 23.10 on
 LABELS: Command = ("sh", "-c", "ib_write_bw --help 2>&1 | grep -q -e --flow_label && echo label; true")
+#: option by which perftest sets the traffic class of its packets, by ``pods.connection``, and whether it has them
+CLASS_OPTIONS = {"tcp": "tclass", "rdma_cm": "tos"}
+CLASSES: Command = (
+    "sh",
+    "-c",
+    "help=$(ib_write_bw --help 2>&1); for word in tclass tos; do case $help in *--$word*) echo $word ;; esac; done;"
+    " true",
+)
 CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
 
 
@@ -203,6 +211,7 @@ def write_bandwidth(
     gpu: bool = False,
     flow_label: typing.Optional[int] = None,
     pairs: int = 1,
+    traffic_class: typing.Optional[int] = None,
 ) -> Command:
     """Return the command of ib_write_bw, as server or as client. Both sides need the same message size, duration or
     number of messages, direction, connection type and address family.
@@ -221,6 +230,7 @@ def write_bandwidth(
     :param gpu: whether to use the memory of the first GPU of the container
     :param flow_label: flow label of the packets; None if the driver chooses it
     :param pairs: number of queue pairs in parallel, the same on both sides
+    :param traffic_class: traffic class of the packets; None if perftest sets none
     """
     pods = fabric.pods
     if sweep:
@@ -250,12 +260,21 @@ def write_bandwidth(
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--use_cuda=0",) if gpu else ()),
         *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
+        *((f"--{CLASS_OPTIONS[pods.connection]}={traffic_class}",) if traffic_class is not None else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
         *(() if server else (require_operand(address, _SERVER),)),
     )
 
 
-def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool) -> Command:
+def write_latency(
+    fabric: Fabric,
+    device: str,
+    cpus: str,
+    port: int,
+    address: str,
+    server: bool,
+    traffic_class: typing.Optional[int] = None,
+) -> Command:
     """Return the command of ib_write_lat with messages of 8 bytes, as server or as client. Both sides need the same
     connection type and address family.
 
@@ -265,6 +284,7 @@ def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: st
     :param port: TCP port on which the server listens
     :param address: address of the server
     :param server: whether this side is the server
+    :param traffic_class: traffic class of the packets; None if perftest sets none
     """
     pods = fabric.pods
     return _limit_command(
@@ -273,6 +293,7 @@ def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: st
         *("ib_write_lat", "-d", require_operand(device, "the RDMA device"), "-p", str(port), "-F"),
         *("-s", str(LATENCY_BYTES), "-n", str(LATENCY_MESSAGES)),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
+        *((f"--{CLASS_OPTIONS[pods.connection]}={traffic_class}",) if traffic_class is not None else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
         *(() if server else (require_operand(address, _SERVER),)),
     )

@@ -62,6 +62,8 @@ class PairMeasurement:
         self._blocks = itertools.count()
         #: names of the pods whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()
+        #: names of the pods whose perftest can give packets the traffic class of the fabric
+        self._classed: frozenset[str] = frozenset()
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
         """Measure a pair, and return the result, which may be a failure. If a connection is lost although the pods
@@ -192,7 +194,15 @@ class PairMeasurement:
             there, here = (
                 (
                     end,
-                    commands.write_latency(fabric, end.device or "", end.cpus, port, address, end is server),
+                    commands.write_latency(
+                        fabric,
+                        end.device or "",
+                        end.cpus,
+                        port,
+                        address,
+                        end is server,
+                        self._choose_class(fabric, client, server),
+                    ),
                 )
                 for end in (server, client)
             )
@@ -243,6 +253,28 @@ class PairMeasurement:
         asked = [pod for pod in pods if pod.device is not None and fabric.pods.connection == "tcp"]
         self._labelled = frozenset(pod.name for pod, found in zip(asked, pool.map(can_set_flow_label, asked)) if found)
         return self._labelled
+
+    def find_classed(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> None:
+        """Find the pods whose perftest can set the traffic class of packets, if the intent has one for the fabric.
+        Later measurements between two such pods set it. Otherwise they would use the queue of best effort, which jobs
+        with the class of the fabric do not use.
+        """
+
+        def can_set_class(pod: RdmaPod) -> bool:
+            try:
+                shell = self._pods.shell(pod)
+                shell.start(commands.CLASSES)
+                return commands.CLASS_OPTIONS[fabric.pods.connection] in shell.wait(LABELS_LIMIT).output.split()
+            except ApiError:
+                return False
+
+        asked = [pod for pod in pods if pod.device is not None and fabric.roce is not None]
+        self._classed = frozenset(pod.name for pod, found in zip(asked, pool.map(can_set_class, asked)) if found)
+
+    def _choose_class(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> typing.Optional[int]:
+        """Return the traffic class of the fabric if perftest in both pods can set it, otherwise None."""
+        both = {client.name, server.name} <= self._classed
+        return fabric.roce.traffic_class if fabric.roce is not None and both else None
 
     def _take_ports(self) -> int:
         """Reserve the next ``PORTS`` TCP ports, and return the first of them."""
@@ -300,6 +332,7 @@ class PairMeasurement:
             result = dataclasses.replace(
                 result, flow_label=compute_flow_label(task.rail, client.node, server.node, flow)
             )
+        result = dataclasses.replace(result, traffic_class=self._choose_class(fabric, client, server))
         gone = self._pods.gone(client, server)
         if gone is not None:
             return dataclasses.replace(

@@ -195,6 +195,7 @@ class BandwidthRun:
         ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         hashed = ways is not None and ways.hashed
         self._labelled = self._pair.find_labelled(pool, fabric, usable.values() if hashed else ())
+        self._pair.find_classed(pool, fabric, usable.values())
         self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
         self._lost = LostPairs()
         if ways is not None:

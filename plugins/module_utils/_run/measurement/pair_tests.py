@@ -87,6 +87,7 @@ class PairTests:
             result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
         )
         how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
+        how["traffic_class"] = result.traffic_class
         there, here = (
             (
                 end,
