@@ -172,6 +172,14 @@ EXPLAINED: dict[str, Explanation] = {
                 " `rdma_cluster.drain` does not permit this."
             ),
             "The NIC driver would be removed from under running pods that use it.",
+            (
+                "NVIDIA's NIC configuration operator and the SR-IOV operator would set different numbers of virtual"
+                " functions in the firmware of a card (NUM_OF_VFS), and reboot the node in turns without end."
+            ),
+            (
+                "The SR-IOV operator would set a smaller NUM_OF_VFS for a card, and another port of the card has more"
+                " virtual functions, which no policy created."
+            ),
             "A MachineConfigPool is paused or degraded.",
             "`maxUnavailable` is a percentage that rounds down to 0 nodes.",
             "Two KubeletConfigs select the same pool.",

@@ -190,6 +190,9 @@ ROWS: dict[str, Row] = {
             "test_subscriptions_of_a_tenant_neither_end_nor_fill_what_is_seen_of_olm",
         ),
     },
+    "_run/node_changes/card_templates.py _list_served": dict.fromkeys(
+        ("SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"), GIVEN
+    ),
     "_run/node_changes/drain.py Drain.left": {"Pod": PODS},
     "_run/node_changes/drain_blockers.py read_drain_blockers": {"Pod": PODS, "PodDisruptionBudget": BUDGETS},
     "_run/node_changes/gate.py read_gate_inputs": {"Pod": GIVEN},

@@ -244,6 +244,30 @@ def test_the_operator_gets_no_template_while_its_drain_would_lose_a_pod(site: Si
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("number", [8, 16])
+def test_the_operator_gets_no_template_whose_number_of_functions_a_policy_contradicts(site: Site, number: int) -> None:
+    """Each of the two operators would set its own number again, and reboot the node for it."""
+    site.world.with_the_operator()
+    site.cluster["operator_namespace"] = "sriov"
+    policy = {"resourceName": "x", "numVfs": number, "nicSelector": {"rootDevices": [FIRST]}, "nodeSelector": {}}
+    interface = {"name": "p0", "pciAddress": FIRST, "vendor": "15b3", "deviceID": "1021", "totalvfs": number}
+    status = {"syncStatus": "Succeeded", "interfaces": [interface]}
+    site.world._objects["/apis/sriovnetwork.openshift.io"] = {}
+    site.world._events["/apis/sriovnetwork.openshift.io"] = []
+    for kind, item in (
+        ("SriovNetworkNodePolicy", {"metadata": {"name": "p", "namespace": "sriov"}, "spec": policy}),
+        ("SriovNetworkNodeState", {"metadata": {"name": NODE, "namespace": "sriov"}, "spec": {}, "status": status}),
+        ("SriovOperatorConfig", {"metadata": {"name": "default", "namespace": "sriov"}, "spec": {}}),
+    ):
+        site.world.serve(kind, [item], "sriov")
+    said = site.play()
+    assert (site.world.object(f"{TEMPLATES}/linerate-compute-1021") is None) is (number == 8), said
+    plan = site.facts.read("nic_firmware_plan")
+    told = "linerate-compute-1021 sets NUM_OF_VFS 16"
+    assert plan is not None and (told in str(plan.error)) is (number == 8), said
+
+
+@pytest.mark.thorough
 def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> None:
     site.world.with_the_operator()
     site.cluster["disruption"] = "drain"

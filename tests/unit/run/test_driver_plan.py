@@ -218,6 +218,36 @@ def test_driver_is_not_removed_from_under_running_pods(item: Data, refused: list
         assert "A DaemonSet creates its pods again: change its nodeSelector" in text
 
 
+UPGRADE = "nvidia.com/ofed-driver-upgrade-state"
+
+
+@pytest.mark.parametrize(
+    ("place", "state", "refused"),
+    [
+        ("a0", "drain-required", True),
+        ("other-team", "pod-restart-required", True),
+        # not cordoned yet, or no longer
+        ("a0", "upgrade-required", False),
+        ("a0", "upgrade-done", False),
+        ("a0", "upgrade-failed", False),
+        ("plain", "drain-required", False),
+    ],
+)
+def test_driver_is_not_removed_during_its_upgrade(place: str, state: str, refused: bool) -> None:
+    """The operator would remove its label, and leave the node cordoned."""
+    there = {**policy_of(intent_of()), "metadata": {"name": "nic-cluster-policy", "labels": MANAGED_BY}}
+    nodes = tuple(
+        {**item, "metadata": {**item["metadata"], "labels": {**item["metadata"]["labels"], UPGRADE: state}}}
+        if item["metadata"]["name"] == place
+        else item
+        for item in NODES
+    )
+    intent = intent_of("reboot", None, node_pool={"max_unavailable": 4})
+    told = " ".join(refusals(intent, read(intent, Cluster(NicClusterPolicy=(there,), Node=nodes))))
+    assert (f"{place}: NVIDIA's network operator upgrades its driver" in told) is refused
+    assert (f"kubectl get node {place} -L {UPGRADE}" in told) is refused
+
+
 def test_driver_is_not_removed_while_the_pods_are_not_known() -> None:
     there = {**policy_of(intent_of()), "metadata": {"name": "nic-cluster-policy", "labels": MANAGED_BY}}
     intent, forbidden = intent_of("reboot", None), ApiError(403, "Forbidden", "cannot list pods", "GET")

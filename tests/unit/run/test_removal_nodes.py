@@ -88,6 +88,33 @@ def test_driver_is_not_removed_from_under_pods_of_any_node(item: Item, refused: 
     gate(with_driver(), *NODES, item)
 
 
+@pytest.mark.parametrize(
+    ("name", "state", "refused"),
+    [
+        ("a0", "drain-required", True),
+        ("b0", "cordon-required", True),
+        ("a0", "upgrade-required", False),
+        ("a0", "upgrade-done", False),
+        ("plain", "drain-required", False),
+    ],
+)
+def test_driver_is_not_removed_during_its_upgrade(name: str, state: str, refused: bool) -> None:
+    """The operator would remove its label, and leave the node cordoned."""
+    label = "nvidia.com/ofed-driver-upgrade-state"
+    nodes = [{**item, "metadata": {**item["metadata"]}} for item in NODES]
+    for item in nodes:
+        if item["metadata"]["name"] == name:
+            item["metadata"]["labels"] = {**item["metadata"]["labels"], label: state}
+    if not refused:
+        gate(with_driver(ofed_driver="doca3"), *nodes)
+        return
+    with pytest.raises(RdmaError, match=f"{name}: NVIDIA's network operator upgrades its driver") as told:
+        gate(with_driver(ofed_driver="doca3"), *nodes)
+    assert "No object of the cluster was removed" in told.value.seen and "run the teardown again" in told.value.remedy
+    # the driver stays
+    gate(with_driver(), *nodes)
+
+
 @pytest.mark.parametrize(("ours", "refused"), [((), False), (("version",), False), (("image",), True)])
 def test_driver_of_another_field_manager_stays(ours: tuple[str, ...], refused: bool) -> None:
     intent = with_driver(ofed_driver="doca3")

@@ -140,6 +140,27 @@ def find_turns(
     return (*found, *_find_sriov_turns(nodes, states, pools))
 
 
+def list_begun_upgrades(nodes: typing.Iterable[ClusterNode], names: typing.Container[str]) -> tuple[str, ...]:
+    """Return the reasons why the driver of NVIDIA's network operator must not be removed now, each with its node and
+    the remedy: the operator upgrades the driver of the node. Without the driver in its policy, the operator removes its
+    label and does not uncordon the node. [Mellanox/network-operator controllers/upgrade_controller.go
+    cleanupUpgradeResources]
+
+    :param nodes: nodes of the cluster
+    :param names: names of the nodes that lose the driver
+    """
+    label = _UPGRADE.format("ofed")
+    states = {node.name: node.labels.get(label, "") for node in nodes if node.name in names}
+    return tuple(
+        f"{name}: NVIDIA's network operator upgrades its driver (label {label}: {state}), and the node would stay"
+        f" cordoned. Wait until kubectl get node {name} -L {label} shows upgrade-done. If the upgrade hangs, move"
+        " the pods that block the drain."
+        for name, state in sorted(states.items())
+        # a node that waits for its turn is not cordoned yet
+        if state not in (*_ENDED, "upgrade-required")
+    )
+
+
 def _find_sriov_turns(
     nodes: typing.Sequence[ClusterNode],
     states: typing.Iterable[NodeState],

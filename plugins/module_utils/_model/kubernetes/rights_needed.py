@@ -96,14 +96,13 @@ _READ: tuple[tuple[str, str, str], ...] = (
     ),
     *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
     *(("platform", "list", kind) for kind in ("MaintenanceOperatorConfig", "NicDevice")),
+    # where another operator sets the number of virtual functions
+    ("network", "list", "NicConfigurationTemplate"),
     ("network", "get", "Namespace"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
     *(("network", "watch", kind) for kind in POOLS),
     # a KubeletConfig of an earlier intent is found by its label
-    *(
-        ("teardown", "list", kind)
-        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *_CLAIMS, *JOBS)
-    ),
+    *(("teardown", "list", kind) for kind in ("KubeletConfig", "Namespace", "Tuned", *_CLAIMS, *JOBS)),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pathlib
 import typing
 
+from ..._analysis.controllers.operator_turns import list_begun_upgrades
 from ..._analysis.disruption.driver_links import list_driver_uses
 from ..._analysis.disruption.nic_driver import list_driver_nodes
 from ..._model.base.text import join_first
@@ -61,6 +62,17 @@ def find_driver_nodes(cluster: Cluster, policies: typing.Sequence[Resource], sco
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
     own = [node.name for node in nodes if scope.selector.items() <= node.labels.items()]
     return {name for change in changes for name in list_driver_nodes(change, nodes, own)}
+
+
+def list_driver_upgrades(cluster: Cluster, names: typing.Collection[str]) -> tuple[str, ...]:
+    """Return the reasons why the driver must not be removed from nodes now, each with its node and the remedy: NVIDIA's
+    network operator upgrades the driver of the node.
+
+    :param names: names of the nodes that lose the driver
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    return list_begun_upgrades(map(core.parse_node, cluster.list("Node").items), names) if names else ()
 
 
 def explain_driver_links(nodes: typing.Iterable[str], known: KnownUses) -> typing.Iterator[str]:

@@ -24,7 +24,7 @@ from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
 from .known_uses import KnownUses
-from .removal_driver import explain_driver_links, find_driver_nodes, find_driver_users
+from .removal_driver import explain_driver_links, find_driver_nodes, find_driver_users, list_driver_upgrades
 from .removal_jobs import find_unended, list_own
 from .removal_reboots import find_ended_by_reboot
 from .removal_roll import list_of_operator, list_removal_blockers
@@ -154,7 +154,15 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent, use
             f"Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. {OF_DAEMON_SETS} Then"
             " run the teardown again, and let pods return afterwards: kubectl uncordon NODE",
         )
-    links = list(explain_driver_links(find_driver_nodes(cluster, nic_policies, _scope_of(removal)), uses))
+    driven = find_driver_nodes(cluster, nic_policies, _scope_of(removal))
+    upgrades = list_driver_upgrades(cluster, driven)
+    if upgrades:
+        raise RdmaError(
+            "The driver of nodes must not be removed during its upgrade:"
+            f" {' '.join(upgrades[:5]).rstrip('.')}. No object of the cluster was removed",
+            "Correct this, then run the teardown again",
+        )
+    links = list(explain_driver_links(driven, uses))
     if links:
         raise RdmaError(
             "NVIDIA's network operator would remove the driver of NICs that nodes use themselves, from all nodes at the"

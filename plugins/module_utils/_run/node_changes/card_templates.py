@@ -23,7 +23,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource, group_of
 from ..._observe.operators.nic_configuration_operator import observe, read_templates
-from ..._observe.operators.sriov_operator import find_namespace
+from ..._observe.operators.sriov_operator import namespace_of_operator
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import sriov_operator
@@ -86,14 +86,13 @@ def _list_conflicts(
 ) -> list[str]:
     if not cluster.serves(group_of("SriovNetworkNodePolicy")):
         return []
-    place = find_namespace(cluster, named)
+    place = namespace_of_operator(cluster, named)
     policies = tuple(map(sriov_operator.parse_policy, _list_served(cluster, "SriovNetworkNodePolicy", place)))
     settings = next(
         (
             sriov_operator.operator_settings(item)
             for item in _list_served(cluster, "SriovOperatorConfig", place)
-            # a tenant may have created it, if the namespace of the operator is not known
-            if place and name_of(item) == "default"
+            if name_of(item) == "default"
         ),
         OperatorSettings(),
     )
@@ -122,10 +121,7 @@ def explain_unread(error: RdmaError) -> str:
 
 
 def _list_served(cluster: Cluster, kind: str, place: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind in a namespace. A kind that the API server does not serve has none.
-
-    :param place: name of the namespace; empty for all namespaces
-    """
+    """Return the objects of a kind in a namespace. A kind that the API server does not serve has none."""
     try:
         return cluster.list(kind, place).items
     except ApiError as error:

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.card_firmware import CardTemplates, writes_firmware
-from ..._analysis.controllers.operator_turns import count_operations
+from ..._analysis.controllers.operator_turns import count_operations, list_begun_upgrades
 from ..._analysis.controllers.room import GateInputs
 from ..._analysis.disruption.driver_links import DriverUses
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
@@ -267,8 +267,10 @@ def read_plan(
     )
     planned = predict(whole)
     gone = [change for change in changes if change.action == "remove"]
+    upgrades: tuple[str, ...] = ()
     if gone:
         names = {name for change in gone for name in list_driver_nodes(change, whole.nodes, inventory)}
+        upgrades = list_begun_upgrades(whole.nodes, names)
         users: dict[str, list[str]] = {}
         for pod in reader.kept("Pod", lambda: tuple(find_device_users(cluster, names, Scope()))):
             users.setdefault(pod.node, []).append(pod.name)
@@ -283,7 +285,8 @@ def read_plan(
         if planned.pools
         else GateInputs()
     )
-    return add_gate(planned, stand, machine_pools, intent, inventory)
+    gated = add_gate(planned, stand, machine_pools, intent, inventory)
+    return dataclasses.replace(gated, closed=(*gated.closed, *upgrades))
 
 
 def _add_holders(live: Live, reader: _Reader, planned: DisruptionPlan, prefix: str) -> Live:
