@@ -144,7 +144,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "oc get machineconfigpools",
-            "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon",
+            "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon --tail=-1",
         ),
         remedy=(
             "Read the log of the machine-config-daemon on the affected node, correct the error, then run the teardown"
@@ -193,7 +193,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "kubectl describe node NODE",
-            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
+            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon --tail=-1",
         ),
         remedy=(
             "Read the log of the config daemon on the node, end the pods that hold virtual functions, then run the"

@@ -99,8 +99,8 @@ EXPLAINED: dict[str, Explanation] = {
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
             "kubectl describe node NODE",
-            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
-            "kubectl logs -n NAMESPACE -l app=sriov-device-plugin",
+            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon --tail=-1",
+            "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --tail=-1",
         ),
         remedy=(
             "Correct the cause that the finding reports. If the node only needs more time, raise"
@@ -555,7 +555,7 @@ EXPLAINED: dict[str, Explanation] = {
         look=(
             "oc get machineconfigpools",
             "oc describe machineconfigpool",
-            "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon",
+            "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon --tail=-1",
         ),
         remedy=(
             "Read the log of the machine-config-daemon on the node that hangs, and correct the cause. Then run stage"

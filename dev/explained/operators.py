@@ -43,7 +43,7 @@ EXPLAINED: dict[str, Explanation] = {
         look=(
             "kubectl get pods -A -o wide -l app=sriov-network-config-daemon",
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
-            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
+            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon --tail=-1",
         ),
         remedy=(
             "Compare `configDaemonNodeSelector` and the tolerations of the DaemonSet with the labels and taints of the"

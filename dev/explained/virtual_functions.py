@@ -25,7 +25,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "kubectl describe node NODE",
-            "kubectl logs -n NAMESPACE -l app=sriov-device-plugin",
+            "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --tail=-1",
             "kubectl get configmap device-plugin-config -n NAMESPACE -o yaml",
         ),
         remedy=(
@@ -371,7 +371,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
-            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
+            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon --tail=-1",
         ),
         remedy=(
             "Follow the remedy of the finding, or correct the error in the log. If the config daemon has not finished,"

@@ -1121,7 +1121,7 @@ def slower(average: float, pods: tuple[RdmaPod, ...] = PODS, **seen: typing.Any)
 
 def test_links_that_run_as_they_can_are_told() -> None:
     finding = links(facts())["compute a mlx5_0"]
-    assert (finding.status, finding.measured) == ("pass", "400 Gb/s, PCIe 32 GT/s x16")
+    assert (finding.status, finding.measured) == ("pass", "400 Gb/s, PCIe 32 GT/s x16 with packets of 256 bytes")
     assert finding.expected == "400 Gb/s (iblinkinfo), PCIe 32 GT/s x16 with packets of 256 bytes"
 
 
@@ -1133,7 +1133,7 @@ def test_pcie_that_trained_down_fails_the_pair_and_its_hca() -> None:
     assert found(given, "floor", AB).status == "fail"
     assert links(given)["compute a mlx5_0"].status == "pass"
     finding = links(given)["compute b mlx5_0"]
-    assert (finding.status, finding.measured) == ("fail", "400 Gb/s, PCIe 8 GT/s x4")
+    assert (finding.status, finding.measured) == ("fail", "400 Gb/s, PCIe 8 GT/s x4 with packets of 256 bytes")
     assert "PCIe 32 GT/s x16" in finding.expected and "trained down: card and slot support more" in finding.why
     # both are as bad: nobody is faster, and both are named
     both = slower(28.5, tuple(dataclasses.replace(pod, pcie_gbps=31.5) for pod in PODS), link=trained)
@@ -1350,7 +1350,7 @@ def test_what_packets_leave_of_pcie_is_the_floor(
     [
         (
             {"message_bytes": 65536},
-            "a figure of the requested messages",
+            "a bandwidth measured with the requested messages",
             "head nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host -c 4 /usr/bin/ib_write_bw",
         ),
         ({"average_gbps": 9000.0, "peak_gbps": None}, "within the capacity of the link", "current_clocksource"),

@@ -334,6 +334,12 @@ def test_a_manager_port_that_does_not_answer() -> None:
     assert one(findings, "fabric.one_master").status == "pass" and one(findings, "fabric.standby").status == "warn"
 
 
+def test_manager_port_without_an_error_message_announces_no_reason() -> None:
+    silent = ManagerPort(16 * 2 + 1, error="")
+    finding = one(seen(managers=world.managers(ports=(ManagerPort(1, world.MASTERS[1]), silent))), "fabric.manager")
+    assert "sminfo received no response and printed no error message." in finding.why
+
+
 @pytest.mark.parametrize(
     ("described", "node", "host"),
     [

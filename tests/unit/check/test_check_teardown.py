@@ -477,3 +477,21 @@ def test_an_operator_that_others_use_is_left_intentionally(subject: str) -> None
         found = check(INTENT, Facts((), (), GONE, there, True, stays=(kept,)))[-1]
         assert (found.check, found.status) == ("teardown.operator", status)
         assert status == "fail" or "SriovNetwork ops/theirs" in found.why
+
+
+@pytest.mark.parametrize(
+    ("phase", "measured", "why"),
+    [
+        ("waiting", "removal not completed", "wait for a drain or a reboot"),
+        ("failed", "removal failed", "change of the"),
+    ],
+)
+def test_removal_that_is_not_complete_differs_from_the_expected_value(
+    phase: typing.Literal["waiting", "failed"], measured: str, why: str
+) -> None:
+    sync = SyncFacts(False, True, 300.0, (SyncNode("storage", "worker-1", phase, "no virtual function"),))
+    found = check(INTENT, Facts(("worker-1",), removed("deleted"), sync))
+    (finding,) = [item for item in found if item.check == "teardown.virtual_functions"]
+    assert finding.measured == f"no virtual function; {measured}" and why in finding.why
+    assert finding.expected.endswith("and the removal completed")
+    assert "If it waits for a reboot, reboot the node." in finding.remedy

@@ -468,7 +468,7 @@ def reported(mtu: int, told: int = 9000) -> NodeState:
             sized(9000, 9000, 1500),
             reported(9000),
             "fail",
-            "These VFs keep the MTU that their last pod set: 0000:01:10.2",
+            "1 VF keeps the MTU that the last pod set: 0000:01:10.2",
         ),
         (sized(9000, 9000, None), reported(9000), "warn", "These VFs show no network interface on the node"),
         (sized(9000, None, None), reported(9000), "unknown", "These VFs show no network interface on the node"),
@@ -997,7 +997,7 @@ def test_ethernet_vfs_in_pods_are_seen_there() -> None:
     )
     # a network of its own may ask for less; that is no fault of the node
     finding = found(facts(physical, (taken(0, 1500), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000))
-    assert (finding.status, finding.why[:22]) == ("warn", "These VFs are in pods ")
+    assert finding.status == "warn" and finding.why.startswith("1 VF in a pod has a different MTU: ")
     assert {finding.status for finding in check(INTENT, facts(vfs=(taken(0, 1500), taken(1, 1500))))} == {"pass"}
 
 

@@ -118,7 +118,7 @@ def test_without_tools_what_runs_decides() -> None:
         (
             settings(LINK_TYPE_P1=("ETH(2)", "IB(1)")),
             "fail",
-            "LINK_TYPE_P1 is ETH(2) until the HCA is reset: reset pending",
+            "LINK_TYPE_P1 is ETH(2) until the HCA is reset (reset pending). The firmware has stored IB(1)",
         ),
         (settings(LINK_TYPE_P1=("IB(1)", "ETH(2)")), "warn", "LINK_TYPE_P1 changes to ETH(2)"),
         (
@@ -140,7 +140,7 @@ def test_without_tools_what_runs_decides() -> None:
             "warn",
             "devlink and the driver report different versions",
         ),
-        (settings(BOOT_VLAN=("1", "2")), "warn", "change at the next reset"),
+        (settings(BOOT_VLAN=("1", "2")), "warn", "They take effect at the next reset (reset pending)"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
         (
             lambda hca: dataclasses.replace(hca, stored=ReportedSetting("28.43.1014", "devlink")),
@@ -176,7 +176,7 @@ def test_of_two_ports_the_function_has_its_own() -> None:
         (
             "False(0)",
             "True(1)",
-            "SRIOV_EN is False(0) until the HCA is reset: reset pending",
+            "SRIOV_EN is False(0) until the HCA is reset (reset pending). The firmware has stored True(1)",
             "mstfwreset -d 0000:10:00.0 -y reset",
         ),
         (None, "False(0)", "In the firmware, SRIOV_EN is False(0)", "power-cycle"),

@@ -1034,3 +1034,14 @@ def test_pool_that_would_lose_limits_of_crio_has_their_remedy() -> None:
     planned = DisruptionPlan((NodePlan("a", "reboot"),), (pool,))
     (finding,) = [item for item in check_plan(ClusterIntent(), planned, ["a"]) if "MachineConfigPool" in item.subject]
     assert "add the limits of CRI-O under 'measured' to rdma_cluster.host.memlock.ulimits" in finding.remedy
+
+
+def test_removed_driver_without_a_reason_is_a_complete_measured_value() -> None:
+    planned = DisruptionPlan((NodePlan("a", "drain", driver="remove"),))
+    (finding,) = [
+        item
+        for item in check_plan(ClusterIntent(disruption="reboot"), planned, ("a",))
+        if item.check == "network.disruption"
+    ]
+    assert finding.measured == "the change removes the NIC driver (ofedDriver) from the node without a drain"
+    assert "no running pod loses a device" in finding.expected

@@ -94,9 +94,9 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
             {"governor": (RowReading("performance", ("0-254",)), RowReading("powersave", ("255",)))},
             "tuning.cpu",
             WARN,
-            "powersave (255) on node-2",
+            "powersave (CPU 255) on node-2",
         ),
-        ({"idle_latency": shows("133", "0-255")}, "tuning.cpu", WARN, "133 (0-255)"),
+        ({"idle_latency": shows("133", "0-255")}, "tuning.cpu", WARN, "133 (CPUs 0-255)"),
         ({"swap_kib": shows("8388604")}, "tuning.memory", WARN, "8388604"),
         ({"numa_balancing": shows("1")}, "tuning.memory", WARN, "1 on node-2"),
         ({"min_free_kbytes": shows("4096")}, "tuning.memory", WARN, "4096"),
@@ -252,7 +252,7 @@ def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:
 
 def test_one_of_a_thousand_with_another_governor_is_found() -> None:
     (finding,) = judged(MANY, {"node-0500": {"governor": shows("powersave", "0-255")}})
-    assert finding.measured == "powersave (0-255) on node-0500" and finding.why.startswith(
+    assert finding.measured == "powersave (CPUs 0-255) on node-0500" and finding.why.startswith(
         "This applies to 1 of 1000 nodes."
     )
 
@@ -746,3 +746,27 @@ def test_each_row_that_a_node_lacks_has_a_cause_and_a_remedy(row: TuningRow) -> 
 
 def test_source_of_a_row_can_be_opened_by_a_reader() -> None:
     assert not [row.name for row in ROWS if re.search(r"\brow S[0-9]", row.source)]
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "setting", "command"),
+    [
+        ("roce_tos", "106x", "and roceOptimized.qos.tos: 162 in", "cma_roce_tos -d DEVICE -t 162."),
+        ("roce_traffic_class", "105", "and roceOptimized.qos.tos: 162 in", "echo 162 > "),
+        ("roce_pfc", "3", "and roceOptimized.qos.pfc: 0,0,0,0,0,1,0,0 in", "all:off 5:on."),
+        ("roce_dscp", "26:3", "roceOptimized.enabled: true in", "dscp-prio 40:5."),
+        ("roce_ecn", "none", "roceOptimized.enabled: true in", "/roce_np/enable/5 "),
+    ],
+)
+def test_remedy_of_roce_contains_the_values_of_the_fabric(row: str, value: str, setting: str, command: str) -> None:
+    found = judged(ROCE, {"node-2": {row: roce(value)}}, intent=with_roce(Roce(dscp=40, priority=5)))
+    remedies = [item.remedy for item in found if f" {row}" in item.subject and "node-2" in item.subject]
+    assert remedies and all(setting in remedy and command in remedy for remedy in remedies)
+    assert not any("106" in remedy or "26:3" in remedy or "3:on" in remedy for remedy in remedies)
+
+
+def test_memory_manager_without_a_state_file_is_not_the_value_none() -> None:
+    found = judged(FEW, {"node-1": {"memory_manager": ()}})
+    (odd,) = [item for item in found if item.check == "tuning.alike" and item.subject == "memory_manager of node-1"]
+    assert "no file /var/lib/kubelet/memory_manager_state" in odd.why and "memoryManagerPolicy" in odd.remedy
+    assert odd.expected == "memory manager policy: the value none, as on comparable nodes"

@@ -588,7 +588,8 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     operator = Operator()
     assert judged(operator, check_mode=True) == (
         "unknown",
-        "does not exist, or has different settings Check mode: the KubeletConfig would be applied.",
+        "the cluster has no KubeletConfig of this name with the settings of the intent The run had --check, so it"
+        " applied no KubeletConfig.",
     )
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     status, said = judged(operator)

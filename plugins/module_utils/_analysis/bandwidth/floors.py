@@ -265,7 +265,9 @@ class PairLimits:
             return None
         if pair.transport != "RDMA" and carries_rdma(self.fabric):
             return Doubt(
-                "transport", f"The figure is from {pair.transport}, but the pods of this fabric must use RDMA."
+                "transport",
+                "At least 1 pod of this pair had no usable RDMA device, so the stage measured the bandwidth of"
+                f" {pair.transport}. This figure does not show the bandwidth of RDMA.",
             )
         if pair.transport == "RDMA":
             if pair.message_bytes != message_bytes:

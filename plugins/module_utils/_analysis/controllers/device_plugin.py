@@ -11,7 +11,7 @@ import typing
 from ..._model.base.marks import INTENT_LABEL
 from ..._model.kubernetes.objects import ClusterNode
 
-_LOG = "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --prefix"
+_LOG = "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --tail=-1 --prefix"
 _POLICIES = "kubectl get sriovnetworknodepolicies -A -o yaml"
 _ASK_OWNER = f"Ask the owner of the other policy to change it: the label {INTENT_LABEL} names its intent."
 _AGAIN = "Then run stages network and virtual_functions again."

@@ -247,7 +247,8 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
     measured = {"nothing": "nothing changes", "configure": f"{created}, without a drain or reboot"}.get(
         node.action if node.driver != "remove" else ""
     )
-    measured = measured or f"{_describe_action(node, planned)}: {'; '.join(node.reasons)}"
+    action = _describe_action(node, planned)
+    measured = measured or (f"{action}: {'; '.join(node.reasons)}" if node.reasons else action)
     if _RANK[node.action] > _RANK[cluster.disruption]:
         why = f"The change of the node needs a {node.action}. The intent does not allow that, so nothing was applied."
         if node.undrained:
@@ -348,7 +349,9 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
     reasons = "; ".join(node.reasons)
     if "has no node with this name" in reasons:
         return (
-            "Give the host of the inventory the node name that kubectl get nodes lists, then run stage network again."
+            f"Run kubectl get nodes. If it lists the machine under another name, change {node.node} in the inventory to"
+            " that name. If it does not list the machine, join the machine to the cluster, or remove it from the group"
+            " rdma_nodes. Then run stage network again."
         )
     if "no MachineConfigPool selects both" in reasons:
         return "Correct this key of rdma_cluster.host in the intent, then run stage network again."
@@ -360,7 +363,7 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     if node.driver == "remove":
-        return "NIC driver removed without a drain"
+        return "the change removes the NIC driver (ofedDriver) from the node without a drain"
     if node.undrained:
         return "change of NICs in use without a drain"
     drains = is_drained(node, planned)

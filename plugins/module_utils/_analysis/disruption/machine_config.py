@@ -358,15 +358,25 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
     ]
     if not config.there:
         why = (
-            "Check mode: the KubeletConfig would be applied."
+            "The run had --check, so it applied no KubeletConfig."
             if check_mode
-            else "The run did not apply the KubeletConfig, or another program changed it since."
+            else "The run did not apply the KubeletConfig, or another program changed or deleted it since."
         )
         remedy = (
-            "Run stage network without --check. If the KubeletConfig was refused, correct the findings"
-            " network.disruption, network.drain and network.object_accepted first."
+            f"Run oc get kubeletconfig {config.name} -o yaml --show-managed-fields. If it exists and managedFields"
+            " lists another program, change the settings in that program. If the run was refused, correct the findings"
+            " network.disruption, network.drain and network.object_accepted. Then run stage network again without"
+            " --check."
         )
-        return Finding(check, subject, UNKNOWN, "does not exist, or has different settings", _IN_FORCE, why, remedy)
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "the cluster has no KubeletConfig of this name with the settings of the intent",
+            _IN_FORCE,
+            why,
+            remedy,
+        )
     if config.refusal is None:
         why = (
             "The machine config operator has not reported whether it accepts the current generation of the"

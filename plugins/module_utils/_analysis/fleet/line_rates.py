@@ -267,7 +267,13 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
         known = (capabilities.error if capabilities else None) or why
-        why = f"iblinkinfo returned no rates ({format_clause(known)})" if known else "iblinkinfo was not run"
+        why = (
+            f"iblinkinfo returned no rates, because {known[:1].lower()}{format_clause(known)[1:]}"
+            if known.startswith("No topology")
+            else f"iblinkinfo returned no rates ({format_clause(known)})"
+            if known
+            else "iblinkinfo was not run"
+        )
         return [(member.port.rate_gbps if member.port else None, None, why) for member in members]
     ends = collect_far_ends(topology)
     faster = collect_possible_rates(capabilities)

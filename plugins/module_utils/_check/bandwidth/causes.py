@@ -42,9 +42,12 @@ CAUSES: dict[str, Cause] = {
     ),
     "name": Cause("The server's name could not be resolved.", "Use the address of the network-status annotation."),
     "no_device": Cause(
-        "The RDMA device is not in the pod.",
-        "Check that the policy of the virtual functions has isRdma: true. If the pod of the device plugin is older"
-        " than the policy, restart it with kubectl delete pod.",
+        "The device plugin passed no RDMA device of this network into the pod. With virtual functions, their policy"
+        " lacks isRdma: true, or the device plugin still runs with an older policy.",
+        "Run kubectl get sriovnetworknodepolicies -A -o yaml. If the policy of the fabric lacks isRdma: true, run stage"
+        " network. If it has isRdma: true, restart the device plugin on the node: kubectl delete pod -n NAMESPACE -l"
+        " app=sriov-device-plugin --field-selector spec.nodeName=NODE. On a fabric without virtual functions, follow"
+        " the remedy of the finding network.ready of the node.",
     ),
     "device_access": Cause(
         "The pod is not allowed to open the RDMA device.",

@@ -115,7 +115,7 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     if found.pcie is None and found.now is None:
         return build_pass(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
     words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate unknown"]
-    words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
+    words += [f"PCIe {_describe_trained(found.pcie)}"] if found.pcie is not None else []
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known highest rate"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
     of_port = list(_check_port_rate(fabric, found, by_link))
@@ -137,6 +137,16 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
         if of_port and of_pcie
         else " ".join(one.remedy for one in said),
     )
+
+
+def _describe_trained(pcie: Pcie) -> str:
+    """Return the speed and the width of a PCIe link as text, with the size of its packets if the expected text has one
+    as well.
+    """
+    if pcie.now is None or not pcie.text or "packets" in pcie.trained:
+        return pcie.trained
+    size = f"of {pcie.payload} bytes" if pcie.payload is not None else "of unknown size"
+    return f"{pcie.trained} with packets {size}"
 
 
 def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:

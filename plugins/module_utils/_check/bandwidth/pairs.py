@@ -187,7 +187,7 @@ def _describe_valid_figure(kind: str, image: str, pair: PairResult) -> tuple[str
     """
     if kind == "amount":
         return (
-            "a figure of the requested messages and queue pairs",
+            "a bandwidth measured with the requested messages and queue pairs",
             "If the intent was changed after the measurement, run stage bandwidth again. Otherwise run podman run --rm"
             f" --entrypoint head {image} -c 4 /usr/bin/ib_write_bw. If it does not print ELF, ib_write_bw is a script"
             " that changes the options: set pods.image to an image with the unchanged program of perftest, then run"
@@ -195,7 +195,7 @@ def _describe_valid_figure(kind: str, image: str, pair: PairResult) -> tuple[str
         )
     if kind == "transport":
         return (
-            "a figure of RDMA",
+            "a bandwidth measured with RDMA",
             "Follow the remedies of the findings bandwidth.pod of both nodes, then run stage bandwidth again.",
         )
     return (

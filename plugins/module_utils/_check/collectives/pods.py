@@ -223,8 +223,8 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
     expected = "0 pods left"
     if seen.remaining:
         why = (
-            f"The stage could not delete these pods: {join_first(seen.remaining, 16)}. They hold the GPUs of their"
-            " nodes."
+            f"The stage could not delete {count_of(len(seen.remaining), 'pod')}: {join_first(seen.remaining, 16)}. A"
+            " pod that is left keeps the GPUs of its node."
         )
         remedy = (
             f"Delete the pods: kubectl -n linerate-measure delete pod {' '.join(seen.remaining[:8])}. If a pod stays in"

@@ -173,10 +173,14 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     mute = []
     for port in managers.ports:
         if port.manager is None:
+            failure = (
+                f"sminfo failed: {format_clause(port.error)}"
+                if port.error
+                else "sminfo received no response and printed no error message"
+            )
             why = (
-                "The IsSM bit shows that a subnet manager has opened the port, but sminfo failed:"
-                f" {format_clause(port.error, 'it reported no error')}. If the port answers other queries, the subnet"
-                " manager hangs. Otherwise the port cannot be reached."
+                f"The IsSM bit shows that a subnet manager has opened the port, but {failure}. If the port answers"
+                " other queries, the subnet manager hangs. Otherwise the port cannot be reached."
             )
             remedy = (
                 f"Run smpquery nodeinfo {port.lid} as root on a node of the fabric. If it answers, restart the subnet"

@@ -267,7 +267,8 @@ def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
             "The log has more different warnings than are listed, so these warnings were only counted.",
         )
         remedy = (
-            "Read the warnings in the log (grep WARN), and remove their cause: a program of the job that writes them,"
-            " or a setting about which NCCL warns each time. Then run the job again."
+            "Read the warnings in the log (grep WARN), and correct the error that each of them names. If another"
+            " program of the job writes the lines, write the output of that program to another file. Then run the job"
+            " again."
         )
         yield Finding("training.problem", "job", UNKNOWN, measured, "0 warnings in the log", why, remedy)

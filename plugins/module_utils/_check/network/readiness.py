@@ -39,7 +39,7 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
                 f"The policy {refused[0].name} was refused, so the operator creates no virtual functions for it.",
                 "Correct the finding network.policy_accepted of this policy, then run stage network again.",
             )
-        return Finding("network.allocatable", subject, UNKNOWN, "not read", expected, why, remedy)
+        return Finding("network.allocatable", subject, UNKNOWN, "allocatable resources not read", expected, why, remedy)
     measured = (
         f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after"
         f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
@@ -109,7 +109,7 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     )
     if seen is None:
         why, remedy = _explain_missing_wait(fabric, name, facts)
-        return Finding("network.ready", subject, UNKNOWN, "not read", expected, why, remedy)
+        return Finding("network.ready", subject, UNKNOWN, "state of the node not read", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     pieces = _find_other_pieces(fabric, seen)
     if seen.phase == "ready" and refused is not None:

@@ -262,10 +262,9 @@ def _check_node(
     if node is None:
         why = "The run finds the Node of a host by its name in the inventory, so it cannot check this host."
         remedy = (
-            f"If kubectl get nodes lists the machine under another name, rename the host {name} in the inventory to"
-            f" this"
-            " name. If it does not list the machine, join the machine to the cluster or remove it from the group"
-            " rdma_nodes. Then run stage operators again."
+            f"If kubectl get nodes lists the machine under another name, change {name} in the inventory to that name."
+            " If it does not list the machine, join the machine to the cluster or remove it from the group rdma_nodes."
+            " Then run stage operators again."
         )
         return [
             Finding(

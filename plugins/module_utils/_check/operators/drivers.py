@@ -86,7 +86,7 @@ def check(
                 CHECK,
                 f"{NIC} {NIC_POLICY}",
                 UNKNOWN,
-                "not read",
+                "driver policies and nodes not read",
                 EXPECTED,
                 why,
                 "Correct the causes in the findings operators.needed and operators.read, then run stage operators"

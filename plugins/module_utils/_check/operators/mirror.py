@@ -18,7 +18,6 @@ from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError
 
 _ID = "operators.mirror"
-_EXPECTED = "present on the mirror"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
@@ -40,8 +39,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
                 _ID,
                 "mirror",
                 UNKNOWN,
-                "not queried",
-                _EXPECTED,
+                "images and charts not queried",
+                "all images and charts that the run pulls present on the mirror",
                 why,
                 "Run stage operators again. If the finding remains, correct the error of the task with the module"
                 " images_info in the output of ansible-playbook.",
@@ -78,8 +77,8 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
                 _ID,
                 name or image,
                 UNKNOWN,
-                "not queried",
-                _EXPECTED,
+                "image not queried",
+                "image present on the mirror",
                 why,
                 "Run stage operators again with the current intent.",
             )
@@ -124,8 +123,9 @@ def _parse_image_identity(image: str) -> str:
 
 def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     subject = f"{answer.source}{'-*' if answer.by_system else ''}"
+    expected = f"{_name_kind([answer])} present on the mirror"
     if answer.state == "there":
-        return build_pass(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
+        return build_pass(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", expected)
     why = (
         f"The {_name_kind([answer])} was not copied to the mirror, or was deleted"
         f" there{f' ({format_clause(answer.said)})' if answer.said else ''}. Needed"
@@ -138,7 +138,9 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
             " of playbook images, which copies the images of all systems)"
         )
     remedy += ". Then run stage operators again."
-    return Finding(_ID, subject, FAIL, f"missing: {answer.place}", _EXPECTED, why, remedy)
+    return Finding(
+        _ID, subject, FAIL, f"{_name_kind([answer])} missing on the mirror: {answer.place}", expected, why, remedy
+    )
 
 
 def _name_kind(answers: typing.Sequence[MirrorAnswer]) -> str:
@@ -155,9 +157,10 @@ def _name_kind(answers: typing.Sequence[MirrorAnswer]) -> str:
 
 def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
     names = join_first([answer.place for answer in answers], 5)
-    subject, measured = (
+    subject, measured, expected = (
         f"registry {host}",
         f"{len(answers)} {_name_kind(answers)} not verified: {said or 'no answer'}",
+        f"{len(answers)} {_name_kind(answers)} present on the mirror",
     )
     if state == "refused":
         why = (
@@ -168,7 +171,7 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
             f"Run skopeo login --authfile FILE {host}, then run stage operators again with -e"
             " operators_registry_auth_file=FILE. The nodes need their own pull secrets."
         )
-        return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
+        return Finding(_ID, subject, UNKNOWN, measured, expected, why, remedy)
     why = (
         f"The registry did not answer the request with a list of tags or a manifest. It must have {names}."
         if said
@@ -179,7 +182,7 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
         " the certificate of the registry, add -e operators_registry_ca=FILE (the CA in PEM) to ansible-playbook. Then"
         " run stage operators again."
     )
-    return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
+    return Finding(_ID, subject, UNKNOWN, measured, expected, why, remedy)
 
 
 def _report_unlisted(problem: str) -> Finding:

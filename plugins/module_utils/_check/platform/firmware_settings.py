@@ -139,14 +139,17 @@ def check_settings(
                 )
                 yield FirmwareObjection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
         elif later and now is False:
-            why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
+            why = (
+                f"{wish.name} is {setting.current} until the HCA is reset (reset pending). The firmware has stored"
+                f" {setting.next}, which takes effect at the reset."
+            )
             yield FirmwareObjection(
                 FAIL, _describe_values(setting), wanted, why, way_of_reset(seen.device, seen.address)
             )
         elif not later and now:
             why = (
-                f"{wish.name} changes to {setting.next} at the next reset, and that value does not meet the"
-                " requirement: reset pending."
+                f"{wish.name} changes to {setting.next} at the next reset (reset pending), because the firmware has"
+                " stored this value. The HCA meets the requirement now, but not after the reset."
             )
             yield FirmwareObjection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
         elif not later:
@@ -172,8 +175,8 @@ def check_settings(
             f" and {len(others) - 8} more (mstconfig -d {seen.address} -e query lists all)" if len(others) > 8 else ""
         )
         why = (
-            "The values of these settings change at the next reset, even if that reset has a different cause: reset"
-            " pending."
+            "The firmware has stored new values of these settings. They take effect at the next reset (reset pending),"
+            " even if that reset has a different cause."
         )
         remedy = f"{way_of_reset(seen.device, seen.address)} Or set these settings back to their active values."
         yield FirmwareObjection(WARN, measured, "no setting is waiting for a reset", why, remedy)

@@ -58,7 +58,7 @@ def check(
                 _CHECK,
                 node,
                 UNKNOWN,
-                "not read",
+                "HCAs and links after the reset not read",
                 _EXPECTED,
                 why,
                 f"Run ansible {node} --become -m ansible.builtin.ping until it succeeds. If the node does not start,"

@@ -145,11 +145,11 @@ def _judge_suspect(
     :param some_each: whether every pair loses some messages and none loses all, which indicates other traffic
     """
     unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
-    why = f"These failing pairs have this element in common: {_format_explained_pairs(suspect)}."
+    why = f"The element is on the path of {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
-            "These failing pairs have these elements in common, so the pings cannot show which element is faulty:"
-            f" {_format_explained_pairs(suspect)}."
+            f"The elements are all on the path of {_format_explained_pairs(suspect)}, so the pings cannot show which"
+            " element is faulty."
         )
     remedy = f"{' '.join(_next_steps(suspect.elements, where, topology))} Then run stage reachability again."
     if some_each:

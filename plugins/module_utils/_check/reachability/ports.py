@@ -94,9 +94,10 @@ def judge_port(
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         if strays:
+            lids = f"{'LID' if len({*strays}) == 1 else 'LIDs'} {join_first([*dict.fromkeys(map(str, strays))], 8)}"
             why = (
-                f"No port of the rail has the LIDs {', '.join(map(str, strays[:8]))} any more, to which pings from"
-                " this port were planned: the subnet manager changed the LIDs, or ports disappeared."
+                f"The run planned pings from this port to {lids}, which no port of the rail has any more. The subnet"
+                " manager changed the LIDs, or ports disappeared."
             )
             return Finding(
                 "reachability.port",

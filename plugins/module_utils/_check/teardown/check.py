@@ -129,7 +129,7 @@ def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:
 
 
 def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
-    subject, expected = f"{fabric} {name}", "no virtual function of the fabric"
+    subject, expected = f"{fabric} {name}", "no virtual function of the fabric, and the removal completed"
     seen = next((node for node in sync.nodes if (node.fabric, node.node) == (fabric, name)), None) if sync else None
     if seen is None:
         return Finding(
@@ -156,16 +156,18 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         "teardown.virtual_functions",
         subject,
         FAIL,
-        f"{format_clause(seen.detail, 'state not reported')} ({seen.phase})",
+        f"{format_clause(seen.detail, 'state not reported')};"
+        f" {'removal failed' if seen.phase == 'failed' else 'removal not completed'}",
         expected,
-        "The config daemon of the SR-IOV operator has not removed the virtual functions: its last change failed."
+        "The config daemon of the SR-IOV operator reports that its last change of the node failed."
         if seen.phase == "failed"
-        else "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
-        " reboot of the node.",
+        else "The waiting time of the run ended before the SR-IOV operator had completed the removal. Its config daemon"
+        " may still wait for a drain or a reboot of the node.",
         seen.remedy
         or f"Read the log of the config daemon on {name} (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
-        " --prefix). If it shows an error, correct it. If it waits for the drain, end the pods that kubectl get pods -A"
-        f" --field-selector spec.nodeName={name} lists as Terminating. Then run the teardown again.",
+        " --tail=-1 --prefix). If it shows an error, correct it. If it waits for the drain, end the pods that kubectl"
+        f" get pods -A --field-selector spec.nodeName={name} lists as Terminating. If it waits for a reboot, reboot the"
+        " node. Then run the teardown again.",
     )
 
 

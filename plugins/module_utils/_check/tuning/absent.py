@@ -29,6 +29,19 @@ _OF_ROWS = {
         f"Run systemctl status tuned on NODE. Install and start TuneD as on the comparable nodes, {_AGAIN}",
     ),
 }
+_OF_ROWS.update(
+    {
+        f"{manager}_manager": (
+            f"The node has no file /var/lib/kubelet/{manager}_manager_state, which the kubelet writes when it starts."
+            " The kubelet does not run, has another root directory, or does not support this policy.",
+            "Run systemctl status kubelet on NODE. If the kubelet does not run, correct the error in its log, start"
+            f" it, {_AGAIN} If it runs with another --root-dir, waive this finding. Otherwise install the kubelet"
+            f" release of a comparable node, set {manager}ManagerPolicy as there in the configuration of the kubelet"
+            f" (OpenShift: in the KubeletConfig of the pool), restart the kubelet, {_AGAIN}",
+        )
+        for manager in ("cpu", "memory")
+    }
+)
 #: by the check of a tuning row
 _OF_CHECKS = {
     "cpu": (
@@ -56,9 +69,11 @@ _OF_CHECKS = {
         f" {_AGAIN}",
     ),
     "kubelet": (
-        "The node has no configuration file of the kubelet with this value.",
-        f"Run systemctl cat kubelet on NODE to find its configuration file (--config), compare the file with that of a"
-        f" comparable node, {_AGAIN}",
+        "The node has no configuration file of the kubelet at /etc/kubernetes/kubelet.conf or"
+        " /var/lib/kubelet/config.yaml, so its kubelet may place pods differently from those of the comparable nodes.",
+        "Run systemctl cat kubelet on NODE. If the kubelet has another configuration file (--config), write the values"
+        " of a comparable node into that file, restart the kubelet, and waive this finding. Otherwise install the"
+        f" kubelet as on the comparable nodes, {_AGAIN}",
     ),
     "network": (
         "No HCA of the node has a network interface from which this value could be read.",

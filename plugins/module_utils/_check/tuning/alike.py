@@ -150,7 +150,13 @@ def _make_differing_finding(odd: DifferingRow, measured: str, reason: str, remed
         return Finding(CHECK, subject, WARN, measured, f"{row.what}: the same on comparable nodes", why, remedy)
     usual = f"do not have {row.name}" if odd.usual == ABSENT else f"have the value {odd.usual}"
     why = f"{odd.most} of {odd.known} comparable nodes {usual}. {harm}"
-    return Finding(CHECK, subject, WARN, measured, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
+    expected = f"{row.what}: {_name_usual(odd.usual)}, as on comparable nodes"
+    return Finding(CHECK, subject, WARN, measured, expected, why, remedy)
+
+
+def _name_usual(usual: str) -> str:
+    """Return the usual value as text. The text of the value ``none`` shows that it is a value."""
+    return "the value none" if usual == "none" else usual
 
 
 def _choose_node_without(odd: DifferingRow, nodes: Nodes) -> str:

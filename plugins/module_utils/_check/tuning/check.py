@@ -76,7 +76,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 f" {format_clause(observed.error, 'module node_info returned no data')}.",
                 unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later", "node_info"),
             )
-            findings.append(Finding("tuning.node", name, UNKNOWN, "not read", "its tuning read", why, remedy))
+            findings.append(
+                Finding("tuning.node", name, UNKNOWN, "tuning not read", "tuning of the node read", why, remedy)
+            )
         else:
             seen[name] = observed.value
             findings.append(

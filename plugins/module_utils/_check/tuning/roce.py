@@ -8,6 +8,7 @@ PFC must be configured on both ends of a link. If only one end pauses, the other
 
 from __future__ import annotations
 
+import re
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import resolve_members
@@ -33,6 +34,18 @@ _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
 _BY_UNIT = "Write a systemd unit that runs at each boot: "
 #: in place of the command of NVIDIA's packages
 _BY_IPROUTE = "dcb apptrust set dev INTERFACE order dscp."
+_ENABLED = "roceOptimized.enabled: true"
+#: values of NVIDIA's operator, which the remedies of the rows contain
+_USUAL = {"roce_pfc": "3", "roce_dscp": "26:3", "roce_ecn": "3", "roce_traffic_class": "106", "roce_tos": "106"}
+#: places of the remedies with the value
+_WITH_VALUES = {
+    "roce_pfc": ("3:on",),
+    "roce_dscp": ("dscp-prio 26:3",),
+    "roce_ecn": ("enable/3",),
+    "roce_traffic_class": ("echo 106",),
+    "roce_tos": ("-t 106",),
+}
+_VALUE = re.compile(r"\A[0-9]{1,3}(?::[0-7])?\Z")
 #: a payload of 4096 bytes and the headers around it
 _LEAST_MTU = 4220
 
@@ -113,6 +126,26 @@ def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) 
     """
     others = remedy.replace(BY_OPERATOR, _BY_UNIT).replace(BY_NVIDIA, _BY_IPROUTE)
     return join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
+
+
+def _fill_in(row: TuningRow, want: ExpectedValue) -> str:
+    """Return the remedy of a RoCE setting with the expected value in its commands, instead of the values of NVIDIA's
+    operator.
+
+    :param row: tuning row of the RoCE setting
+    :param want: value that the HCAs must have
+    """
+    if row.name not in _WITH_VALUES or not _VALUE.match(want.rule):
+        return row.remedy
+    remedy = row.remedy
+    for text in _WITH_VALUES[row.name]:
+        remedy = remedy.replace(text, text.replace(_USUAL[row.name], want.rule))
+    if row.name in ("roce_traffic_class", "roce_tos"):
+        return remedy.replace(_ENABLED, f"{_ENABLED} and roceOptimized.qos.tos: {want.rule}")
+    if row.name == "roce_pfc" and want.rule != _USUAL[row.name]:
+        priorities = ",".join(str(int(str(number) == want.rule)) for number in range(8))
+        return remedy.replace(_ENABLED, f"{_ENABLED} and roceOptimized.qos.pfc: {priorities}")
+    return remedy
 
 
 def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
@@ -196,7 +229,7 @@ def _check_row(
         *_report_unread(fabric, row, want, unread, len(places)),
     ]
     if not (off and want.level == "fail"):
-        found += _check_sides(fabric, row, by_value, off, vendors)
+        found += _check_sides(fabric, row, want, by_value, off, vendors)
     if found:
         yield from found
         return
@@ -217,12 +250,12 @@ def _report_off(
         if want.level == "fail":
             for node, hca in group:
                 subject = f"{fabric.name} {node} {hca} {row.name}"
-                remedy = f"{_fit_remedy(row.remedy, [(node, hca)], vendors)} {AGAIN}"
+                remedy = f"{_fit_remedy(_fill_in(row, want), [(node, hca)], vendors)} {AGAIN}"
                 yield Finding(CHECK, subject, FAIL, describe_value(value), expected, row.harm, remedy)
         else:
             why = f"This applies to {len(group)} of {count_of(count, 'HCA')}. {row.harm}"
             subject = f"{fabric.name} {row.name} of {_list_names(group)}"
-            remedy = f"{_fit_remedy(row.remedy, group, vendors)} {AGAIN}"
+            remedy = f"{_fit_remedy(_fill_in(row, want), group, vendors)} {AGAIN}"
             yield Finding(CHECK, subject, WARN, describe_value(value), expected, why, remedy)
 
 
@@ -248,13 +281,14 @@ def _report_unread(
 
 
 def _check_sides(
-    fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue, vendors: _Vendors
+    fabric: Fabric, row: TuningRow, want: ExpectedValue, by_value: _ByValue, off: _ByValue, vendors: _Vendors
 ) -> typing.Iterator[Finding]:
     """Report HCAs of a fabric whose value of a RoCE setting differs from that of most of them, unless another finding
     already reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
     packets. Other differences are warnings.
 
     :param row: tuning row of the RoCE setting
+    :param want: value that the HCAs must have
     :param by_value: HCAs by their value of the setting
     :param off: entries of ``by_value`` whose value differs from the expected value
     :param vendors: PCI vendor IDs of the HCAs, for the remedy
@@ -279,7 +313,7 @@ def _check_sides(
             describe_value(value),
             expected,
             why,
-            f"{_fit_remedy(row.remedy, group, vendors)} {AGAIN}",
+            f"{_fit_remedy(_fill_in(row, want), group, vendors)} {AGAIN}",
         )
 
 

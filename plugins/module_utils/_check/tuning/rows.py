@@ -244,11 +244,22 @@ def describe_readings(readings: typing.Iterable[RowReading]) -> str:
     :param readings: values of the row on one node
     """
     return "; ".join(
-        f"{describe_value(reading.value)} ({join_node_names(reading.where)})"
+        f"{describe_value(reading.value)} ({_name_places(reading.where)})"
         if reading.where
         else describe_value(reading.value)
         for reading in readings
     )
+
+
+def _name_places(places: typing.Sequence[str]) -> str:
+    """Return the devices or the CPU lists that have a value as text, with the noun of the CPUs.
+
+    :param places: names of GPUs or HCAs, or lists of CPUs such as ``0-255``
+    """
+    text = join_node_names(places)
+    if not all(place[:1].isdigit() and _read_cpus([place]) for place in places):
+        return text
+    return f"CPU {text}" if len(_read_cpus(places)) == 1 else f"CPUs {text}"
 
 
 def _report_off(

@@ -84,8 +84,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "virtual_functions.node",
                     name,
                     UNKNOWN,
-                    "not read",
-                    "the list of HCAs and VFs of the node",
+                    "list of HCAs and VFs not read",
+                    "list of the HCAs and VFs of the node",
                     why,
                     f"Correct this error on {name}, then run stage virtual_functions again."
                     if observed.error
@@ -252,7 +252,9 @@ def _report_offer(
     node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
     if facts.operators is None or node is None:
         why, remedy = _why_not_read(name, facts.operators)
-        return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not read", expected, why, remedy)
+        return Finding(
+            "virtual_functions.allocatable", subject, UNKNOWN, "allocatable resources not read", expected, why, remedy
+        )
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 0} {resource} allocatable"
     if offered == wanted:
@@ -278,8 +280,9 @@ def _why_not_read(name: str, operators: typing.Optional[OperatorFacts]) -> tuple
         return f"The Node objects of the cluster could not be read: {reason}.", unread.choose_remedy(reason)
     return (
         f"The cluster has no Node named {name}.",
-        f"Compare kubectl get nodes with ansible-inventory --graph rdma_nodes, and rename the host {name} to its"
-        " Kubernetes node name. Then run stage virtual_functions again.",
+        f"Run kubectl get nodes. If it lists the machine under another name, change {name} in the inventory to that"
+        " name. If it does not list the machine, join the machine to the cluster, or remove it from the group"
+        " rdma_nodes. Then run stage virtual_functions again.",
     )
 
 

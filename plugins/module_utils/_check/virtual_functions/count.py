@@ -18,7 +18,7 @@ from .function_reports import FunctionReports
 
 _READ_LOG = (
     "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
-    " --prefix), and correct the error in it."
+    " --tail=-1 --prefix), and correct the error in it."
 )
 
 

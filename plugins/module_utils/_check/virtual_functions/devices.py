@@ -57,8 +57,8 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
     names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
         return (
-            f"These VFs are bound to vfio-pci, for a virtual machine or a user-space program: {names}. Pods get no"
-            " network interface from them.",
+            f"Bound to vfio-pci, for a virtual machine or a user-space program: {names}. Pods get no network interface"
+            " from a VF with this driver.",
             "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
             " ADDRESS). If a SriovNetworkNodePolicy sets deviceType: vfio-pci, delete the policy. Then run stage"
             " virtual_functions again.",
@@ -147,8 +147,8 @@ def check_rdma(layers: FunctionReports) -> Finding:
     names = join_first([vf.name for vf in without], 8)
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
-            "In RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. These VFs show no"
-            f" RDMA device on the node, and may be in pods: {names}."
+            "In RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. The node shows no"
+            f" RDMA device for {count_of(len(without), 'VF')}, perhaps because a pod uses it: {names}."
         )
         remedy = (
             "If pods of this network run on the node, no action is needed. Otherwise run rdma dev on the node: a VF"
@@ -166,7 +166,7 @@ def check_rdma(layers: FunctionReports) -> Finding:
             why,
             remedy,
         )
-    why = f"The driver has created no RDMA device for these VFs: {names}."
+    why = f"The driver has created no RDMA device for {count_of(len(without), 'VF')}: {names}."
     remedy = vendors.load_rdma(without)
     if not is_infiniband(layers.fabric):
         remedy += f" If the NIC has no RDMA, set rdma: false in the fabric '{layers.fabric.name}'."

@@ -64,8 +64,8 @@ def check_guids(layers: FunctionReports) -> Finding:
             remedy = (
                 "If the node has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to it. Otherwise"
                 " read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-                " app=sriov-network-config-daemon --prefix), and correct the error in it. Then run stages network and"
-                " virtual_functions again."
+                " app=sriov-network-config-daemon --tail=-1 --prefix), and correct the error in it. Then run stages"
+                " network and virtual_functions again."
             )
         measured = f"{len(zero)} of {total} without a valid GUID: {names}"
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)

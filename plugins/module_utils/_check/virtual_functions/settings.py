@@ -115,8 +115,9 @@ def check_mtu(layers: FunctionReports) -> Finding:
     smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
     if own >= wanted and smaller and not wrong:
         why = (
-            f"These VFs are in pods and have a different MTU: {join_first(smaller, 8)}. The CNI plugin sets the MTU"
-            " that the network of the pod names. Free VFs have the correct MTU."
+            f"{count_of(len(smaller), 'VF in a pod has', 'VFs in pods have')} a different MTU:"
+            f" {join_first(smaller, 8)}. The CNI plugin sets the MTU that the network of the pod names. Free VFs have"
+            " the correct MTU."
         )
         remedy = (
             "Compare mtu in the NetworkAttachmentDefinition of these pods with mtu of the fabric"
@@ -137,20 +138,18 @@ def check_mtu(layers: FunctionReports) -> Finding:
         why, remedy = (
             f"The operator requests the MTU {desired}, and the config daemon has not set it.",
             "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-            " app=sriov-network-config-daemon --prefix): it contains the error of the driver for this MTU. Correct the"
-            " error, then run stages network and virtual_functions again.",
+            " app=sriov-network-config-daemon --tail=-1 --prefix): it contains the error of the driver for this MTU."
+            " Correct the error, then run stages network and virtual_functions again.",
         )
     else:
         if all(others[name] is None for name in wrong):
-            why = (
-                f"The MTU of the network interfaces of these VFs could not be read from sysfs: {join_first(wrong, 8)}."
-            )
+            why = f"The MTU of {count_of(len(wrong), 'VF')} could not be read from sysfs: {join_first(wrong, 8)}."
             remedy = (
                 f"Run ip link show on the node as root. If a VF has another MTU than {wanted}, run ip link set dev"
                 f" INTERFACE mtu {wanted}. Then run stage virtual_functions again."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
-        why = f"These VFs keep the MTU that their last pod set: {join_first(wrong, 8)}."
+        why = f"{count_of(len(wrong), 'VF keeps', 'VFs keep')} the MTU that the last pod set: {join_first(wrong, 8)}."
         remedy = (
             "Set the MTU of the interface of each VF on the node:"
             f" {format_mtu_command((vf for vf in layers.vfs if vf.name in wrong), wanted)}. Then run stage"

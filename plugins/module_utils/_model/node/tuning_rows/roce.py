@@ -55,7 +55,8 @@ ROWS: tuple[TuningRow, ...] = (
         "roce_traffic_class",
         "roce",
         "traffic class of RDMA packets",
-        "Packets carry no DSCP unless the program sets a traffic class. NCCL_IB_TC sets the traffic class of NCCL.",
+        "Packets carry the DSCP of this traffic class, unless the program sets another one. The switches put them into"
+        " a different queue. NCCL_IB_TC sets the traffic class of NCCL.",
         f"{BY_OPERATOR}echo 106 > /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
         source="NVIDIA's NIC configuration operator 106, oci-hpc 105",
         alike=False,
@@ -64,7 +65,8 @@ ROWS: tuple[TuningRow, ...] = (
         "roce_tos",
         "roce",
         "TOS of rdma_cm connections",
-        "Packets carry no DSCP unless the program sets a TOS.",
+        "Packets of rdma_cm connections carry the DSCP of this TOS, unless the program sets another one. The switches"
+        " put them into a different queue.",
         f"{BY_OPERATOR}cma_roce_tos -d DEVICE -t 106.",
         source="NVIDIA's NIC configuration operator 106, oci-hpc 105",
         alike=False,
