@@ -77,8 +77,8 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "The traffic class of rping, and of the measurements from the host to the pod that name the layer of a suspect",
-        "rping has no option for it in each version, and the tools of the host are not asked for one. With `roce` of the"
-        " fabric, ib_write_bw in pods and stage collectives use its class.",
+        "Some versions of rping have no option for it, and the tools of the host are not asked for one. With `roce` of"
+        " the fabric, ib_write_bw in pods and stage collectives use its class.",
         "Stage bandwidth: figures and error counters of ib_write_bw; `bandwidth.packets` warns where it set no class.",
     ),
     (
