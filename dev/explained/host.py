@@ -69,7 +69,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The GPU driver uses the proprietary kernel modules, which do not export DMA-BUF.",
             "The kernel is older than 5.12.",
             "The kernel is built without CONFIG_PCI_P2PDMA (unknown).",
-            "The RDMA driver of the NICs of the fabrics, which are not from NVIDIA, is too old in this kernel (unknown).",
+            "The NICs of the fabrics are not from NVIDIA, and their RDMA driver in this kernel is too old (unknown).",
             "nvidia_peermem is not loaded, or it is not registered with the RDMA core of the NIC driver.",
             "The GPU driver is not loaded (unknown).",
         ),

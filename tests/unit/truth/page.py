@@ -97,6 +97,17 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         " `NCCL_PXN_DISABLE=1`.",
     ),
     (
+        "The traffic class of rping, and of the measurements from the host to the pod that name the layer of a suspect",
+        "Some versions of rping have no option for it, and the tools of the host are not asked for one. With `roce` of"
+        " the fabric, ib_write_bw in pods and stage collectives use its class.",
+        "Stage bandwidth: figures and error counters of ib_write_bw; `bandwidth.packets` warns where it set no class.",
+    ),
+    (
+        "Access to GPU memory by the NICs of one fabric, where another RDMA fabric has NICs of another driver",
+        "Stage host does not know which fabric the jobs use; one driver that registers DMA-BUFs is enough.",
+        "Stage collectives (`rdma_cluster.collectives.fabric`); stage training on the log of a job.",
+    ),
+    (
         "The second link of a RoCE bond (LAG) that is up and carries little",
         "The queue pairs of a measurement may all take one link, so the floor counts one. Stage discover judges the"
         " state and the rate of each part of the bond.",
