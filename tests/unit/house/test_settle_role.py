@@ -248,6 +248,7 @@ def test_the_operator_gets_no_template_while_its_drain_would_lose_a_pod(site: Si
 def test_the_operator_gets_no_template_whose_number_of_functions_a_policy_contradicts(site: Site, number: int) -> None:
     """Each of the two operators would set its own number again, and reboot the node for it."""
     site.world.with_the_operator()
+    site.world.put("Node", merged(node(NODE), {"metadata": {"labels": ClusterIntent().node_selector}}))
     site.cluster["operator_namespace"] = "sriov"
     policy = {"resourceName": "x", "numVfs": number, "nicSelector": {"rootDevices": [FIRST]}, "nodeSelector": {}}
     interface = {"name": "p0", "pciAddress": FIRST, "vendor": "15b3", "deviceID": "1021", "totalvfs": number}
