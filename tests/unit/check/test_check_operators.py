@@ -223,7 +223,7 @@ def test_nothing_read_and_no_node_are_unknown() -> None:
     assert bad(look(None)) == {"operators.read": "unknown"}
     assert bad(look(nodes=())) == {"operators.node": "unknown"}
     absent = only(look(dataclasses.replace(GOOD, nodes=(ClusterNode(""), ClusterNode("worker-9")))), "operators.node")
-    assert absent.measured == "not in the cluster; its nodes: worker-9"
+    assert absent.measured == f"no Node {absent.subject} in the cluster; its Nodes: worker-9"
 
 
 def test_what_the_pods_wait_for_is_named() -> None:

@@ -399,7 +399,7 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, rail: 500 * (rail == 2 and 1 in (leaf(client), leaf(server))),
             "compute leaf leaf-2-1",
-            "Check the switch leaf-2-1",
+            "find the ports of the switch leaf-2-1",
         ),
         (
             lambda client, server, rail: (
@@ -493,7 +493,7 @@ def test_pairs_that_were_not_measured_for_one_cause_have_one_entry() -> None:
     groups = make_groups(Judged(item) for item in checked(silent) if item.check == "reachability.pair")
     (group,) = groups
     assert len(group.findings) > 5 and "ibping is not installed" in group.why
-    assert all(item.measured.startswith("no result (LID ") for item in group.findings)
+    assert all(item.measured.startswith("no result of ibping (LID ") for item in group.findings)
 
 
 def test_a_cable_that_all_pairs_share_is_not_taken_for_busy_nodes() -> None:

@@ -77,7 +77,7 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
         "teardown.object",
         "objects",
         "unknown",
-        "result not read",
+        "results of the deletions not read",
     )
     assert "so the remaining objects are unknown" in found.why and found.remedy == "Run the teardown again."
 
@@ -428,7 +428,8 @@ def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:
         AppliedObject("IPPool", "p", "team", action="kept", reason="Copied"),
         AppliedObject("Pod", "(9 more)", action="kept", reason="Copied"),
     )
-    named, counted = (item for item in check(INTENT, Facts(("worker-1",), copies, GONE)) if item.measured == "there")
+    found = check(INTENT, Facts(("worker-1",), copies, GONE))
+    named, counted = (item for item in found if item.measured == "object not deleted")
     assert [(item.check, item.status) for item in (named, counted)] == [("teardown.stays", "warn")] * 2
     assert "label ippools.nv-ipam.nvidia.com p -n team app.kubernetes.io/managed-by-" in named.remedy
     assert "kubectl delete ippools.nv-ipam.nvidia.com p -n team" in named.remedy and "no run wrote it" in named.why

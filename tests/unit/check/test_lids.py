@@ -167,5 +167,5 @@ def test_who_answers_at_the_lid_of_another_port_proves_nothing(
     assert "Follow the remedy of the finding fabric.lids of LID 33" in port.remedy
     assert by_subject["compute rail 1 worker-2 mlx5_1 port 1"].status == proven
     pair = by_subject["compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"]
-    assert (pair.status, pair.measured) == ("unknown", "no result (LID 16 -> LID 33)")
+    assert (pair.status, pair.measured) == ("unknown", "no result of ibping (LID 16 -> LID 33)")
     assert ("the LID of the server is not verified, so a different port may have answered") in pair.why

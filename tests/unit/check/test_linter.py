@@ -510,7 +510,12 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
             "fail",
             "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0",
         ),
-        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "none, no policy selects the node"),
+        (
+            changed(STORAGE, node_selector={"rdma": "no"}),
+            ("w1",),
+            "fail",
+            "0 physical functions, no policy selects the node",
+        ),
         (STORAGE, ("w2",), "unknown", "node not in the cluster"),
     ],
 )

@@ -344,7 +344,8 @@ def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str
         f"{advice.text} The intent still offers {', '.join(advice.against)} to jobs: remove it from rdma_fabrics, or"
         " waive this finding with a reason. Then run stage compare again."
     )
-    return Finding("compare.advice", subject, WARN, advice.figures, advice.text, advice.reason, remedy)
+    expected = f"no network in rdma_fabrics that these figures advise against ({', '.join(advice.against)})"
+    return Finding("compare.advice", subject, WARN, advice.figures, expected, advice.reason, remedy)
 
 
 def _format_percent(value: typing.Optional[float]) -> str:

@@ -271,8 +271,8 @@ def _check_node(
                 "operators.node",
                 name,
                 FAIL,
-                f"not in the cluster; its nodes: {join_first(sorted(filter(None, known))) or 'none'}",
-                "a node of this name in the cluster",
+                f"no Node {name} in the cluster; its Nodes: {join_first(sorted(filter(None, known))) or 'none'}",
+                f"Node {name} in the cluster",
                 why,
                 remedy,
             )

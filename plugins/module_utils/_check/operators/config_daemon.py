@@ -162,7 +162,7 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
         "operators.daemon",
         node.name,
         FAIL,
-        f"config daemon not ready here; ready on: {join_first(daemon.nodes) or 'no node'}",
+        f"config daemon not ready on this node; ready on: {join_first(daemon.nodes) or 'no node'}",
         expected,
         why,
         remedy,

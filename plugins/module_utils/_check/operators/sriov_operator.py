@@ -309,14 +309,18 @@ def check_config(seen: OperatorFacts) -> Finding:
         "Without the SriovOperatorConfig, the operator starts no config daemon. The operator uses only the object"
         " 'default' in its own namespace."
     )
+    by_hand = (
+        "Create it with kubectl apply: apiVersion sriovnetwork.openshift.io/v1, kind SriovOperatorConfig, name default,"
+        f" namespace {seen.namespace}."
+    )
     remedy = (
-        f"Create the object in namespace {seen.namespace}, or set sriovOperatorConfig.deploy=true in the values of the"
-        " operator's Helm chart. Then run stage operators again."
+        f"Set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Without the chart: {by_hand}"
+        " Then run stage operators again."
     )
     if seen.configs:
         remedy = (
-            f"Create the object in namespace {seen.namespace}, or correct rdma_cluster.operator_namespace. Then run"
-            " stage operators again."
+            f"If the operator runs in namespace {seen.configs[0]}, set rdma_cluster.operator_namespace to it."
+            f" Otherwise: {by_hand} Then run stage operators again."
         )
     return Finding(
         "operators.config",

@@ -223,11 +223,17 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
         )
         expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
         remedy = (
-            f"Set the same values as on the other HCAs ({seen.address}: {usually}), or set the values of this HCA on"
+            f"Run mstconfig -d {seen.address} -y set {usually} as root on the node, to set the values of the other"
+            f" HCAs. {way_of_reset(hca.pci.device if hca.pci else '', seen.address)} Or set the values of this HCA on"
             " the other HCAs. Then run stage platform again."
         )
         yield FirmwareObjection(
-            WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy
+            WARN,
+            measured,
+            expected,
+            f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'. HCAs with different settings can behave"
+            " differently.",
+            remedy,
         )
 
 

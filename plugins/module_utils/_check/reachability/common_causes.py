@@ -212,14 +212,26 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
         ),
         "client": (
             f"On {' '.join(name.split()[:1])}, run ibping -C {' '.join(name.split()[1:])} -L LID as root with the LID"
-            " of a partner. The link is not the cause, because the port answers other ports."
+            " of a partner. If it gets no answer, correct the error of this HCA that dmesg shows. The link is not the"
+            " cause, because the port answers other ports."
         ),
         "server": (
             f"On {' '.join(name.split()[:1])}, run ibping -S -C {' '.join(name.split()[1:])} as root, and ping it from"
-            " another node (ibping -L LID). The link is not the cause, because the port gets answers from other ports."
+            " another node (ibping -L LID). If it does not answer, correct the error that ibping -S prints, or that"
+            " dmesg shows for this HCA. The link is not the cause, because the port gets answers from other ports."
         ),
-        "leaf": f"Check the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
-        "path": f"Trace the route in both directions with ibtracert, because both ports pass with other ports: {name}.",
-        "fabric": "Check the components that all pairs share: subnet manager, partition key, and ibping itself.",
+        "leaf": (
+            f"Run iblinkinfo as root on a node, and find the ports of the switch {name} that are down or slow. Repair"
+            " their links. Without such a port, restart the switch, and update its firmware if it is old."
+        ),
+        "path": (
+            f"Run ibtracert in both directions between the ports: {name}. Repair the link or the switch at which it"
+            " stops. Each port passes with other ports, so the cause is on the path."
+        ),
+        "fabric": (
+            "Correct the component that all pairs share: subnet manager, partition key or ibping. Follow the remedies"
+            " of the findings fabric.manager and fabric.partitions first. Without such findings, run ibping -S on a"
+            " node and ibping -L LID on another node as root, and correct the error that they print."
+        ),
     }
     return steps[element.kind]

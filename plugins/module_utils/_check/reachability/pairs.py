@@ -110,8 +110,8 @@ def judge_pairs(
                 "reachability.pair",
                 f"{fabric.name} further pairs",
                 FAIL,
-                f"{count_of(len(bad) - len(shown), 'further pair')} did not pass",
-                "0 % loss",
+                f"{count_of(len(bad) - len(shown), 'further pair')} with lost messages or without a result",
+                "0 % loss on each pair",
                 why,
                 remedy,
             )
@@ -139,7 +139,9 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
             f"The ping has no result: {format_clause(pair.why)}.",
             pair.remedy or _BY_HAND,
         )
-        return Finding("reachability.pair", subject, UNKNOWN, f"no result{_format_lids(pair)}", expected, why, remedy)
+        return Finding(
+            "reachability.pair", subject, UNKNOWN, f"no result of ibping{_format_lids(pair)}", expected, why, remedy
+        )
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed and not ping.late:

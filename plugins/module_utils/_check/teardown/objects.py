@@ -19,7 +19,17 @@ def check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> l
     if removed is None:
         why = "At least one task that deletes objects did not report its result, so the remaining objects are unknown."
         remedy = "Run the teardown again."
-        return [Finding("teardown.object", "objects", UNKNOWN, "result not read", "no object left", why, remedy)]
+        return [
+            Finding(
+                "teardown.object",
+                "objects",
+                UNKNOWN,
+                "results of the deletions not read",
+                "no object left",
+                why,
+                remedy,
+            )
+        ]
     return fold_alike((item, _check_object(item)) for item in removed) or [
         build_pass("teardown.object", "objects", "no object existed", "no object left")
     ]
@@ -75,7 +85,9 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
             f"List them: kubectl get {name_kind(item.kind)} -A -l {SELECTOR}. Remove the label from those that are"
             " needed, and delete the others."
         )
-    return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
+    return Finding(
+        "teardown.stays", subject, WARN, "object not deleted", "object deleted, or left intentionally", why, remedy
+    )
 
 
 def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
@@ -99,7 +111,9 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
             f" {kind} NAME -n NAMESPACE"
         )
     why = f"The object was not deleted: {format_clause(item.refusal)}."
-    return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
+    return Finding(
+        "teardown.stays", subject, WARN, "object not deleted", "object deleted, or left intentionally", why, remedy
+    )
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:

@@ -57,7 +57,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             CHECK,
             "cluster",
             UNKNOWN,
-            "no result",
+            "no result of the module node_tuning",
             _EXPECTED,
             why,
             "Find the failed task of node_tuning in the output of the playbook (-v shows the whole error), correct its"
@@ -107,7 +107,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         )
     if seen.state in _SAYS:
         return build_pass(CHECK, name, _SAYS[seen.state], _EXPECTED)
-    measured = "not applied before the timeout" if seen.state == "coming" else ("not applied, final state")
+    measured = f"settings not applied {'before the timeout' if seen.state == 'coming' else '(final state of TuneD)'}"
     return Finding(
         CHECK,
         name,
@@ -135,7 +135,7 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             CHECK,
             name,
             UNKNOWN,
-            "no result",
+            "no result of the module kernel_settings",
             _EXPECTED,
             "The run stored no result of the module kernel_settings for this node.",
             "Run stage tuning again for all nodes, and correct the cause of a failed task of kernel_settings on this"
@@ -150,7 +150,7 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             CHECK,
             name,
             UNKNOWN,
-            "not applied",
+            "settings not applied",
             _EXPECTED,
             f"The module kernel_settings failed on the node: {format_clause(seen.error, 'it returned no data')}.",
             remedy,

@@ -146,7 +146,7 @@ def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             "The image tags of NVIDIA's network operator are its release names, and no release has a name of this form."
         )
         seen = f"'{cluster.network_operator.version}'"
-        remedy = "Copy the release from the release notes of the operator."
+        remedy = "Set rdma_cluster.network_operator.version to a release that the release notes of the operator list."
         yield refuse_value(
             "cluster", "rdma_cluster.network_operator.version", seen, "a release, such as v26.4.1", why, remedy
         )
@@ -177,7 +177,8 @@ def _check_mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if wrong:
         why = "The names of all images begin with this value, and no registry has a name of this form."
         remedy = (
-            "Specify the host of the registry, its port, and a path in lower case. Omit https:// and a trailing slash."
+            "Set rdma_cluster.mirror to the host of the registry, its port, and a path in lower case, without https://"
+            " and a trailing slash."
         )
         yield refuse_value(
             "cluster",

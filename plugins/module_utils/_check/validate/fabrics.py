@@ -83,7 +83,12 @@ def _check_object_name(fabric: Fabric, path: str, what: str) -> typing.Iterator[
             " tenants must have no rights in it."
         )
         yield refuse_value(
-            "names", f"{path}.{what}", f"'{name}'", "a namespace for jobs", why, "Use a different namespace."
+            "names",
+            f"{path}.{what}",
+            f"'{name}'",
+            "a namespace for jobs",
+            why,
+            f"Set {path}.{what} to a different namespace.",
         )
     if not _LABEL.fullmatch(name) or len(name) > 63:
         expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
@@ -124,7 +129,7 @@ def _check_subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]
     managers = fabric.select.subnet_manager
     if managers and find_traits(fabric).link == "Ethernet":
         why = f"The profile {fabric.profile} uses Ethernet, and Ethernet has no subnet manager."
-        remedy = "Remove subnet_manager, and select the NICs by pci, by netdev, or by vendor and device."
+        remedy = f"Remove {path}.subnet_manager, and select the NICs by pci, by netdev, or by vendor and device."
         yield refuse_value("select", f"{path}.subnet_manager", ", ".join(managers), "no subnet_manager", why, remedy)
     elif managers != ("any",):
         for index, guid in enumerate(managers):
@@ -184,7 +189,7 @@ def _check_pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Fi
             f"'{value}'",
             expected,
             "PCI IDs are compared as text, so a different form matches no device.",
-            "Copy the ID from the output of 'lspci -nn' on the node.",
+            f"Set {place} to the ID in the output of 'lspci -nn' on the node.",
         )
 
 

@@ -178,7 +178,8 @@ def _check_reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding
             f"'{cpus}'",
             expected,
             why,
-            "Copy the CPU numbers of each NUMA node from the output of 'lscpu -e' on the node.",
+            f"Set {path}.reserved_system_cpus to a list of CPU numbers such as 0-3,64-67. The output of 'lscpu -e' on"
+            " the node shows the numbers of each NUMA node.",
         )
 
 

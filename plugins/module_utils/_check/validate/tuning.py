@@ -49,12 +49,14 @@ def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
                 f"'{name}'",
                 expected,
                 why,
-                "Copy the name from the README of role tuning.",
+                f"Replace {name} in {_PATH}.expected by a name from the README of role tuning.",
             )
         elif written is not None and rule_of(written) is None:
             expected = "text or an integer, several values separated by |, >=N, <=N, or null"
             why = "No node can have this value."
-            remedy = "Put the value in quotes: YAML reads on or off without quotes as a boolean."
+            remedy = (
+                f"Set {_PATH}.expected.{name} to a value in quotes: YAML reads on or off without quotes as a boolean."
+            )
             yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
 
 

@@ -60,8 +60,8 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         return
     shown = join_first([f"{vf.name} {limit} Mb/s" for vf, limit in limits.items()], 8)
     why = (
-        "The physical function limits what these free VFs send. The intent sets no max_tx_rate, so no CNI plugin"
-        " changes the limit, and a pod that gets one of these VFs keeps it."
+        "The physical function limits the rate of each free VF under 'measured'. The intent sets no max_tx_rate, so no"
+        " CNI plugin changes the limit, and it also applies to a pod that gets such a VF."
     )
     remedy = (
         f"Remove the limit on the node: {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If"
@@ -98,15 +98,15 @@ def _report_limited(limited: typing.Sequence[tuple[FunctionReports, Hca]]) -> ty
         keys = join_first(sorted({key for vf in vfs for port in vf.ports for key in port.pkeys}))
         guids = join_first(sorted({port.guid or "unknown GUID" for vf in vfs for port in vf.ports}), 8)
         why = (
-            "The subnet manager has made these VFs only limited members of their partitions. Two limited members drop"
-            " each other's packets, so pods with these VFs do not reach each other."
+            "The subnet manager has made each VF under 'measured' only a limited member of its partitions. Two limited"
+            " members drop each other's packets, so pods with such VFs do not reach each other."
         )
         remedy = (
             f"Make the ports of these VFs full members of a partition: {guids}, {JOIN} Then run stage"
             " virtual_functions again."
         )
-        measured = f"only limited members ({keys}): {join_first([vf.name for vf in vfs], 8)}"
-        yield Finding(_CHECK, subject, FAIL, measured, "full members of a partition", why, remedy)
+        measured = f"only limited membership ({keys}) of {join_first([vf.name for vf in vfs], 8)}"
+        yield Finding(_CHECK, subject, FAIL, measured, "full membership of a partition for each VF", why, remedy)
 
 
 def _find_limit(vf: Hca) -> int:

@@ -182,8 +182,9 @@ def _check_selects(
             "node not in the cluster",
             expected,
             why,
-            "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
-            " network again.",
+            f"Run kubectl get nodes. If it lists the machine under another name, change {name} in the inventory to that"
+            " name. If it does not list the machine, join the machine to the cluster, or remove it from the group"
+            " rdma_nodes. Then run stage network again.",
         )
     if policy is None:
         missing = sorted(
@@ -201,7 +202,7 @@ def _check_selects(
                 " discover, fabric and network again. If the HCAs of all nodes have the same addresses, you can list"
                 f" them in select.pci of {fabric.name} instead."
             )
-        return Finding(SELECT, subject, FAIL, "none, no policy selects the node", expected, why, remedy)
+        return Finding(SELECT, subject, FAIL, "0 physical functions, no policy selects the node", expected, why, remedy)
     if state is None or not state.interfaces:
         why = (
             "The operator's config daemon has not reported the interfaces of the node, so the physical functions that"
@@ -222,7 +223,7 @@ def _check_selects(
         ", ".join(
             f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)
         )
-        or "none"
+        or "0 physical functions"
     )
     if len(chosen) == count:
         return build_pass(SELECT, subject, measured, expected)

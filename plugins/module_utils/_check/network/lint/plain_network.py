@@ -63,7 +63,8 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             continue
         chosen = find_candidates(fabric, world.hcas[name])
         measured = (
-            ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
+            ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen)
+            or "0 interfaces"
         )
         if len(chosen) == count:
             yield build_pass(SELECT, subject, measured, expected)
@@ -216,7 +217,15 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
             yield Finding(RDMA, subject, FAIL, f"{master[1].name} is a bond", expected, why, remedy)
         elif not master[0].rdma_device:
             why = "The device plugin finds no RDMA device for the interface, so it offers no resource."
-            yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, load_rdma([master[0]]))
+            yield Finding(
+                RDMA,
+                subject,
+                FAIL,
+                "no RDMA device",
+                expected,
+                why,
+                f"{load_rdma([master[0]])} Then run stage network again.",
+            )
         else:
             yield build_pass(RDMA, subject, f"{master[0].rdma_device}, RDMA mode {mode or 'not reported'}", expected)
 

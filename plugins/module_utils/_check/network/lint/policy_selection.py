@@ -36,7 +36,8 @@ def check_selection(
 ) -> typing.Iterator[Objection]:
     if not nodes:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
-        why = f"No node of the cluster carries the labels {labels}."
+        noun = "label" if len(policy.node_selector) == 1 else "labels"
+        why = f"No node of the cluster carries the {noun} {labels}."
         text = f"no matched node is selected by the nodeSelector in CR {policy.name}"
         yield Objection(
             SELECT,
