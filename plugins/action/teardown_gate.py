@@ -38,7 +38,7 @@ class ActionModule(ControllerAction):
         told = make_teardown_stats(gate, options["run"], seen.check_mode, removed, options["facts_dir"])
         answer: Result = {"findings": count_findings(gate.judged), "stats": told}
         if gate.open:
-            return answer
+            return {**answer, "msg": f"linerate.rdma: {told['summary']}"}
         lines = [
             escape.escape_line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}")
             for item in gate.closing()

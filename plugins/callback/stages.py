@@ -71,6 +71,7 @@ _BEGIN = "linerate.rdma.stage_begin"
 _GATE = "linerate.rdma.stage_gate"
 _SAY = ("debug", "ansible.builtin.debug")
 _REFUSE = ("fail", "ansible.builtin.fail", "assert", "ansible.builtin.assert")
+_TEARDOWN = "linerate.rdma.teardown_gate"
 _ARGUMENTS = ("validate_argument_spec", "ansible.builtin.validate_argument_spec")
 # the last word of a run, by the role report
 _VERDICT = "linerate.rdma: "
@@ -220,7 +221,7 @@ class CallbackModule(Default):
             self._show_stage_result(found)
         elif task.action in _SAY and not task.loop:
             self._show_task_message(task.name, found)
-        elif task.action in _REFUSE:
+        elif task.action in (*_REFUSE, _TEARDOWN):
             self._keep_verdict(found, "good")
         elif found.get("changed") and not task.loop:
             self._show_line(f"changed: [{result._host.get_name()}] {self._task}", constants.COLOR_CHANGED)

@@ -43,6 +43,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: The verdict, and each finding that is not a pass if the teardown is not complete.
+  returned: always
+  type: str
 findings:
   description: Number of findings by status.
   returned: always

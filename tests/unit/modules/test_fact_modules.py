@@ -360,6 +360,8 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
         assert told["first"]["check"] == "teardown.virtual_functions" and told["first"]["remedy"]
     else:
         assert (told["summary"], told["first"]) == ("COMPLETE - teardown: 8 pass", None)
+        # the last line of the run
+        assert answer["msg"] == "linerate.rdma: COMPLETE - teardown: 8 pass"
 
 
 def test_teardown_of_which_nothing_is_known_is_not_complete(folder: FactFolder) -> None:
