@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .olm_scenarios import OLM_SCENARIOS
-from .scenarios import ELSEWHERE, SCENARIOS, Scenario
+from .scenarios import ELSEWHERE, NO_ROOM, SCENARIOS, Scenario
 
 HEAD = """# Faults and their findings
 
@@ -49,10 +49,14 @@ def _row(scenario: Scenario, index: int) -> str:
 def how(scenario: Scenario, index: int) -> str:
     """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the
     one finding."""
-    own = scenario.injections[index : index + 1] if len(scenario.expected) > 1 else scenario.injections
+    made = scenario.injections
+    if len(scenario.expected) > 1:
+        # what all of them need comes first
+        made = made[len(NO_ROOM) :] if made[: len(NO_ROOM)] == NO_ROOM else made
+        made = made[index : index + 1]
     ways = [
         f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "")
-        for item in own
+        for item in made
     ]
     return ", ".join([*ways, *filter(None, [scenario.how])])
 

@@ -695,5 +695,5 @@ def test_remedy_for_peermem_that_is_not_registered_is_the_driver_of_the_nic() ->
     assert "NVIDIADriver" not in found.remedy
     assert "the NIC driver is that of the kernel" in found.why
     found = told("peermem", dataclasses.replace(without, ofed="24.10"))
-    assert "install DOCA-OFED" not in found.remedy and "delete the driver pod of this node" in found.remedy
+    assert "install DOCA-OFED" not in found.remedy and "drain the node and delete its driver pod" in found.remedy
     assert "was built or loaded before this NIC driver" in found.why

@@ -227,6 +227,9 @@ def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(
 class Quiet:
     """A cluster with the operator, and without nodes."""
 
+    def serves(self, group: str) -> bool:
+        return False
+
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         return Listing(
             ({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1"
