@@ -111,7 +111,8 @@ TABLE: dict[str, str] = {
         DriverPolicy image version repositories; Recommendation tuned
         profile matches pool_labels; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source
         place needed_by put; MirrorFacts unlisted
-        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NicTemplate template;
+        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template;
+        NicTemplate addresses node_selector template type;
         NodePool max_unavailable; NodeProfile data; OperatorSettings
         mode disabled_plugins; Policy resource_name node_selector vendor device root_devices pf_names device_type
         link_type eswitch_mode net_filter vdpa_type;

@@ -43,8 +43,8 @@ TOOLS = {
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
     "the system": (
-        "cat ls lsns lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl"
-        " journalctl timedatectl"
+        "cat grep ls lsns lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit"
+        " systemctl journalctl timedatectl"
     ),
     "packages of the distribution": (
         "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump ssh"
@@ -72,7 +72,17 @@ PLACEHOLDERS = {
     "DESTINATION_LID",
 }
 #: values of options and settings, which are no placeholders
-WORDS = {"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P", "BIOS", "PFC", "PERFORMANCE,CLOCK,ECC", "CAP_EXP"}
+WORDS = {
+    "CONFIG_PCI_P",
+    "PDMA",
+    "SRIOV_EN",
+    "NUM_OF_VFS",
+    "LINK_TYPE_P",
+    "BIOS",
+    "PFC",
+    "PERFORMANCE,CLOCK,ECC",
+    "CAP_EXP",
+}
 #: kinds as 'kubectl get' takes them: of Kubernetes, of OpenShift, of operators with their group where a short name may
 #: be somebody else's
 KINDS = set(

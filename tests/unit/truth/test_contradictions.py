@@ -160,7 +160,7 @@ CASES = (
         "reachability.port",
         "compute rail 0 node-01 mlx5_0 port 1",
         "unknown",
-        "No port of the rail has the LIDs 7 any more",
+        "to LID 7, which no port of the rail has any more",
     ),
     Contradiction(
         ROCE,
