@@ -260,10 +260,11 @@ def test_functions_of_a_policy_on_the_other_port_count_in_the_number() -> None:
     assert judge(plan(cluster(SriovNetworkNodeState=(state(16, 16),)), both)) == []
 
 
-def remove(functions: int, left: bool = False, operator: Data = OPERATOR) -> str:
+def remove(functions: int, left: bool = False, operator: typing.Optional[Data] = None) -> str:
     """Return the reasons against the removal of the policy of a card whose other port has functions without a policy.
 
     :param left: whether a policy remains on the card, with 8 functions
+    :param operator: SriovOperatorConfig; None for the usual one
     """
     policy = {**POLICIES[0], "spec": {**POLICIES[0]["spec"], **_spec(4)}}
     policy["metadata"] = {**policy["metadata"], "namespace": "ops"}
@@ -272,7 +273,7 @@ def remove(functions: int, left: bool = False, operator: Data = OPERATOR) -> str
     api = cluster(
         SriovNetworkNodePolicy=(policy, *((remains,) if left else ())),
         SriovNetworkNodeState=(_succeeded(state(functions, 16)),),
-        SriovOperatorConfig=(operator,),
+        SriovOperatorConfig=(operator or OPERATOR,),
     )
     return " ".join(list_removal_blockers(typing.cast(Api, api), [policy], (), REBOOT))
 
