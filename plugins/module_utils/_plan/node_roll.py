@@ -285,7 +285,6 @@ def explain_turns(
     planned: RollPlan,
     intent: ClusterIntent,
     inventory: typing.Container[str],
-    finished: typing.Iterable[str] = (),
 ) -> tuple[str, bool]:
     """Return two values. The first is the reason, with a remedy, why a drained node must not be reset because of
     operators that take nodes down: an operator takes this node down, or operators take down as many nodes as may be
@@ -295,7 +294,6 @@ def explain_turns(
     :param cluster: present state of the cluster
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
-    :param finished: names of the nodes whose turn of this roll is over
     """
     # a node with a mark is reset at the same time as this one, and the cordon of another is not one of this roll
     ours = {step.node for step in planned.steps if step.goes}

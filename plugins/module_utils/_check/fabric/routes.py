@@ -38,7 +38,7 @@ _REMEDY = (
 
 
 class _Stop(typing.NamedTuple):
-    """Where and why a path ends before it reaches the HCA."""
+    """The switch at which a path ends before it reaches the HCA, and the reason."""
 
     switch: str
     fault: _Fault

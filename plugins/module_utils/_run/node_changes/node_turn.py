@@ -434,9 +434,7 @@ class NodeTurns:
             why = explain_upgrade(cluster)
             why = why or explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if not why:
-                why, passes = explain_turns(
-                    step.node, cluster, self.planned, self.intent, self.inventory, self.finished
-                )
+                why, passes = explain_turns(step.node, cluster, self.planned, self.intent, self.inventory)
             if why:
                 return f"the node was drained but not reset: {why.rstrip('.')}", passes
             why = cluster.in_the_way(node, self.inventory)
