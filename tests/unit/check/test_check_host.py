@@ -578,6 +578,41 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wanted", "later"),
+    [
+        (("pci=realloc",), "pci=realloc=off"),
+        (("pci=realloc=off",), "pci=realloc"),
+        (("pci=noaer,realloc",), "pci=realloc=off"),
+        (("pci=disable_acs_redir=pci:0:0",), "pci=disable_acs_redir=pci:8086:1234"),
+        (("iommu=pt",), "iommu.passthrough=0"),
+        (("iommu=pt",), "iommu=nopt"),
+        (("iommu=pt",), "iommu=off"),
+        (("iommu.passthrough=1",), "iommu=force,nopt"),
+        (("intel_iommu=on",), "intel_iommu=off,sm_on"),
+        (("intel_iommu=on",), "iommu=off"),
+    ],
+)
+def test_a_later_option_with_another_value_undoes_that_of_the_intent(wanted: tuple[str, ...], later: str) -> None:
+    assert find_overridden(wanted, (*wanted, later)).undone == (later,)
+    assert find_overridden(wanted, (later, *wanted)) == Overridden()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "later"),
+    [
+        (("pci=realloc",), "pci=noaer,realloc=on"),
+        (("pci=realloc", "pci=noaer"), "pci=nocrs"),
+        (("iommu=pt",), "iommu=force"),
+        (("iommu=pt",), "iommu.passthrough=1"),
+        (("intel_iommu=on",), "intel_iommu=sm_off"),
+        (("hugepagesz=1G", "hugepages=16"), "hugepagesz=2M"),
+    ],
+)
+def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...], later: str) -> None:
+    assert find_overridden(wanted, (*wanted, later)) == Overridden()
+
+
+@pytest.mark.parametrize(
     ("seen", "applied", "status", "measured", "why"),
     [
         (node(*ARGUMENTS, "quiet"), (), "pass", "booted with all of them", ""),
