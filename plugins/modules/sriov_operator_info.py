@@ -271,14 +271,6 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         answer["images"] = to_data(
             observe_images(cluster, {key: str(image) for key, image in options["images"].items()})
         )
-    if options["release"]:
-        answer["config_uid"] = find_config_uid(cluster, seen.namespace)
-        users = find_sriov_users(cluster, read_scope(options, cluster))
-        stays = kept_release(cluster, seen.namespace, options["release"])
-        if stays is None and users:
-            stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)
-        answer["release_stays"] = to_data(stays) or {}
-        answer["users"] = list(users)
     if options["settle_seconds"] is not None:
         limit = 0 if module.check_mode else options["settle_seconds"]
         with renew_lease(module, cluster):
@@ -288,6 +280,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         subject = f"SR-IOV network operator in {seen.namespace}"
         kept = [keep_busy_operator(subject, seen.namespace, busy)] if busy else []
         answer.update(busy=list(busy), stays=to_data(kept))
+    if options["release"]:
+        answer["config_uid"] = find_config_uid(cluster, seen.namespace)
+        users = find_sriov_users(cluster, read_scope(options, cluster))
+        stays = kept_release(cluster, seen.namespace, options["release"])
+        if stays is None and users:
+            stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)
+        answer["release_stays"] = to_data(stays) or {}
+        answer["users"] = list(users)
     return answer
 
 

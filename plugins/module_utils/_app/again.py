@@ -63,7 +63,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
         missing or None, that of the run is used. The key ``applied`` is False for an intent that is not applied yet
     :param ansible_version: version of ansible-core that judges, for the report
     :returns: the result of the module ``judge``
-    :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
+    :raises FileError: the folder contains no run, ``target`` is the folder of a run, or a file cannot be read or
         written
     """
     start = start_of(report_dir)
@@ -75,6 +75,13 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
             "Set rdma_judged_dir to a different folder",
         )
     below = base_of(target, report_dir)
+    # a link below the folder of the run is refused by name where files are removed and written
+    if (below == target or not os.path.islink(target)) and read_start(target) is not None:
+        raise FileError(
+            f"{target} is the folder of a different run; a new judgment in this folder would overwrite the records of"
+            " that run",
+            "Set rdma_judged_dir to a folder without run.json",
+        )
     _remove_old_reports(target, below)
     folder = FactFolder(report_dir, start.run)
     records, unreadable = read_records(records_dir(report_dir))

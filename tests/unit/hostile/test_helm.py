@@ -217,10 +217,10 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
             "namespace": "ops",
             "configs": configs,
             "config_uid": "c" if configs else "",
-            "release_stays": stays,
+            "release_stays": {},
             "users": [],
         },
-        "teardown_settled": {"busy": [], "stays": []},
+        "teardown_settled": {"busy": [], "stays": [], "release_stays": stays, "users": []},
         "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }

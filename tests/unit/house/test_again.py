@@ -240,6 +240,11 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     )
     with pytest.raises(FileError, match="the folder of the run itself"):
         again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
+    other = FactFolder(str(tmp_path / "other"), "run-2")
+    other.begin(start_of(fabrics(), run="run-2", started=format_now()))
+    with pytest.raises(FileError, match="is the folder of a different run"):
+        again.rejudge_run(str(tmp_path), str(tmp_path / "other"), {}, "2.19.4")
+    assert not (tmp_path / "other" / "stages").exists()
     with pytest.raises(
         FileError, match=r"contains no run: it has no run\.json\. Set rdma_report_dir to the folder of a run"
     ):

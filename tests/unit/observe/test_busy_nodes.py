@@ -112,6 +112,7 @@ def test_the_teardown_waits_before_it_removes_the_operator_and_keeps_the_namespa
     (wait,) = [task for task in tasks if task.get("register") == "teardown_settled"]
     options = wait["linerate.rdma.sriov_operator_info"]
     assert options["settle_seconds"] == "{{ teardown_wait_seconds }}" and wait["when"] == "teardown_operator | bool"
+    assert options["release"] == "{{ teardown_sriov_release }}"
     assert names.index("Take back MachineConfigs and KubeletConfigs in one roll") < names.index(wait["name"])
     assert names.index(wait["name"]) < names.index("Take back the operator")
     (spaces,) = [task for task in tasks if task["name"].startswith("Take back the namespaces")]
@@ -120,3 +121,5 @@ def test_the_teardown_waits_before_it_removes_the_operator_and_keeps_the_namespa
     for task in removing:
         if "kubernetes.core.helm" in task or "kubernetes.core.k8s" in task:
             assert "teardown_settled.busy | length == 0" in task["when"], task["name"]
+            assert "teardown_settled.release_stays" in str(task["when"]), task["name"]
+            assert "teardown_before.users" not in str(task["when"]), task["name"]
