@@ -10,7 +10,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_trust
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import (
     PARALLEL,
     SECONDS,
     BiosQuery,

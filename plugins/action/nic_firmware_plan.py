@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import CardTurns
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import CardTurns
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError

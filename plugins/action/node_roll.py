@@ -43,18 +43,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware, look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import SECONDS, May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_roll import NodeRoller
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.observed_source import ObservedSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.resume_checks import resume_own_checks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.turns.roll_limits import RollLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, read_identities

@@ -146,7 +146,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosChange
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May, set_all
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import SECONDS, May, set_all
 
 Result = dict[str, typing.Any]
 

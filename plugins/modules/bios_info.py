@@ -209,7 +209,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS, STATES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import SECONDS, BiosQuery, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import (
+    SECONDS,
+    BiosQuery,
+    read,
+)
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

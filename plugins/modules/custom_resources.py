@@ -289,7 +289,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.paused_pools import explain_by
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.paused_pools import (
+    explain_by,
+)
 
 Wanted = typing.Sequence[tuple[str, Resource]]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces

@@ -134,10 +134,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
-    describe_plan,
-    list_refusals,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import make_untouched_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (

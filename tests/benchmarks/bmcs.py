@@ -26,7 +26,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import PARALLEL, BiosQuery, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import (
+    PARALLEL,
+    BiosQuery,
+    read,
+)
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER

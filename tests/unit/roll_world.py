@@ -27,12 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.tru
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_roll import NodeRoller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_sources import Source
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.observed_source import ObservedSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.turns.roll_limits import RollLimits
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from .fake_api import FakeApi, Resource

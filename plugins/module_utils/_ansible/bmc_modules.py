@@ -17,7 +17,7 @@ from .._model.intent.awx import BMC_ENVIRONMENT as ENVIRONMENT
 from .._model.node.identity import Claims, make_identity
 from .._observe.redfish.bmc import Bmc, address_of, fingerprint_of
 from .._observe.redfish.trust import Trust
-from .._run.node_changes.read_bios import PARALLEL
+from .._run.node_changes.bios.read_bios import PARALLEL
 
 Options = typing.Mapping[str, typing.Any]
 

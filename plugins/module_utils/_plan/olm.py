@@ -8,8 +8,8 @@ import dataclasses
 import typing
 
 from .._analysis.controllers.installation import name_way_to_trust
-from .._analysis.controllers.olm import group_trouble
-from .._analysis.controllers.olm_state import (
+from .._analysis.controllers.olm.progress import group_trouble
+from .._analysis.controllers.olm.state import (
     OlmState,
     find_pinned_version,
     list_packages,

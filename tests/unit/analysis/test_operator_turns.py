@@ -8,12 +8,15 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
     Operator,
     OperatorTurns,
     find_turns,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs, find_room
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.room import (
+    GateInputs,
+    find_room,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     LabelSelector,

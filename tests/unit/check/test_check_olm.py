@@ -12,8 +12,8 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import olm
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import progress as olm
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm.state import OlmState
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts as TeardownFacts

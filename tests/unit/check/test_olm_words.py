@@ -11,19 +11,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_reasons import (
-    GENERAL,
-    ON_THE_WAY,
-    REASONS,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_words import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm.messages import (
     ANYWHERE,
     RESOLUTION,
     explain_resolution,
     explain_words,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm.progress import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm.reasons import (
+    GENERAL,
+    ON_THE_WAY,
+    REASONS,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm.state import OlmState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import (
     Catalog,
     DesiredOperator,

@@ -11,27 +11,24 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.label_selectors import labels_match
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_configs.pools import (
+    find_machine_pool,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_configs.rules import (
     find_at_once,
     find_rendered_configs,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
-    find_machine_pool,
-    find_wanted,
-    labels_match,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.policies import find_wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import judge_kubelet, judge_rolls
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     check_plan,
-    describe_plan,
     list_refusals,
     may_go_on,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
-    Live,
-    make_untouched_plan,
-    plan,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.live_state import Live
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import make_untouched_plan, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
@@ -906,13 +903,13 @@ SUBJECT = "MachineConfigPool worker"
     ],
 )
 def test_a_roll_is_told_of_its_pool(roll: Roll, status: str) -> None:
-    assert [(item.check, item.subject, item.status) for item in machine_config.check_plan((roll,), "")] == [
+    assert [(item.check, item.subject, item.status) for item in judge_rolls.check_rolls((roll,), "")] == [
         ("network.roll", SUBJECT, status)
     ]
 
 
 def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did() -> None:
-    found = machine_config.check_plan((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
+    found = judge_rolls.check_rolls((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.roll", "MachineConfigPools", "fail"),
         ("network.roll", SUBJECT, "pass"),
@@ -926,9 +923,9 @@ def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
         PoolPlan("", ("c",), 1, 1, ""),
     )
     nodes = (NodePlan("a", "reboot", rolled_by="worker"), NodePlan("b", "reboot", rolled_by="gpu"))
-    missed = machine_config.report_not_rolled(DisruptionPlan(nodes, pools), (Roll("gpu", 1, "b", 1, 1),))
+    missed = judge_rolls.report_not_rolled(DisruptionPlan(nodes, pools), (Roll("gpu", 1, "b", 1, 1),))
     assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
-    assert list(machine_config.report_not_rolled(None, ())) == []
+    assert list(judge_rolls.report_not_rolled(None, ())) == []
 
 
 def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> None:
@@ -940,14 +937,14 @@ def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> 
         DisruptionPlan((rolled,), (dataclasses.replace(pool, nodes=()),)),
     )
     for planned in plans:
-        (found,) = machine_config.report_not_rolled(planned, (Roll("worker", 1, "b", 1, 1),))
+        (found,) = judge_rolls.report_not_rolled(planned, (Roll("worker", 1, "b", 1, 1),))
         assert (found.status, found.subject) == ("unknown", SUBJECT) and "contradicts itself" in found.why
-    missed = list(machine_config.report_not_rolled(plans[0], ()))
+    missed = list(judge_rolls.report_not_rolled(plans[0], ()))
     assert "the run ended before it waited for the update" in missed[0].why
     # of a node about which nothing is known another finding says so
     unknown = dataclasses.replace(rolled, action="unknown", rolled_by="")
     rolls = (Roll("worker", 1, "b", 1, 1),)
-    assert list(machine_config.report_not_rolled(DisruptionPlan((unknown,), (pool,)), rolls)) == []
+    assert list(judge_rolls.report_not_rolled(DisruptionPlan((unknown,), (pool,)), rolls)) == []
 
 
 IN_FORCE = dataclasses.replace(KUBELET, refusal="", there=True)
@@ -1001,7 +998,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
 ) -> None:
     said: dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
     stand = KubeletStatus(**said)
-    found = list(machine_config.check_kubelet(stand, check_mode))
+    found = list(judge_kubelet.check_kubelet(stand, check_mode))
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.kubelet", "KubeletConfig linerate-worker", status)
     ]
@@ -1009,7 +1006,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
 
 def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> None:
     stand = KubeletStatus((IN_FORCE,), (), (TAKEN,), error="forbidden")
-    assert [(item.subject, item.status) for item in machine_config.check_kubelet(stand, False)] == [
+    assert [(item.subject, item.status) for item in judge_kubelet.check_kubelet(stand, False)] == [
         ("KubeletConfig", "unknown"),
         ("KubeletConfig linerate-worker", "pass"),
     ]

@@ -13,8 +13,10 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import nearest_match
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.device_plugin import (
+    why_not_offered,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.policies import nearest_match
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import GRACE, SuspectTimer
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import (
     BOOTS,

@@ -10,22 +10,26 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.budgets import (
     BudgetIndex,
     find_held_pods,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_configs.rules import (
     find_outdated_nodes_outside_run,
     is_current,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
-    find_wanted,
-    find_wanted_by,
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.changes import (
     firmware_changes,
     list_changes,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.device_plugin import (
+    why_not_offered,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.drains import turn_of
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.policies import (
+    find_wanted,
+    find_wanted_by,
     nearest_match,
-    turn_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     Budget,

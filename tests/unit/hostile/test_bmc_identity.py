@@ -44,12 +44,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.platfo
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import parse_system
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_registries import Registries
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
-    BiosQuery,
-    read_one,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import BiosQuery, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.registries import Registries
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,

@@ -11,13 +11,15 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.budgets import (
     MOST_BUDGETS,
     BudgetIndex,
     find_held_pods,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import list_drain_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import Live
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.drain import (
+    list_drain_blockers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.live_state import Live
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod

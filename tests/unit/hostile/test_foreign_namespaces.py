@@ -202,7 +202,7 @@ ROWS: dict[str, Row] = {
     "_run/node_changes/health_checks.py HealthChecks._list_machines": dict.fromkeys(
         ("Machine.cluster.x-k8s.io", "Machine.machine.openshift.io"), SELECTS
     ),
-    "_run/node_changes/machine_config_roll.py PoolRoller._explain_stuck_pool": {
+    "_run/node_changes/machine_configs/roll_progress.py explain_stuck_pool": {
         "Pod": WORDS,
         "PodDisruptionBudget": WORDS,
     },
@@ -250,7 +250,7 @@ ROWS: dict[str, Row] = {
         ),
     },
     "_run/operators/remove_olm.py Remover._list_instances": {"*": HOLDS},
-    "_run/operators/remove_olm.py Remover._find_object": {"*": BY_PLACE},
+    "_run/operators/deletions.py Deletions.find": {"*": BY_PLACE},
     "_run/operators/wait_for_nics.py _find_progress": {
         "NicDevice": _test(
             "run/test_wait_for_nics", "test_card_of_a_tenant_with_the_name_of_another_one_does_not_count"

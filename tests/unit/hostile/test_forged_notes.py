@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark, NodeRoll
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (

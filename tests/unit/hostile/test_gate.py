@@ -9,16 +9,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
     Operator,
     OperatorTurns,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
-    describe_plan,
-    list_refusals,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.room import GateInputs
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import add_gate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.control_plane import (

@@ -32,8 +32,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.lease import Keeper
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_registries import Registries
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.registries import Registries
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, World, of, only, uuid_of

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
     CardTurns,
     Operator,
     OperatorTurns,
     find_queue,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.control_plane import EtcdMember
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (

@@ -13,14 +13,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.control_plane import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.control_plane import (
     ETCD,
     LABELS,
     MICROK8S,
     describe_shape,
     explain_why_kept,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.health_checks import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.health_checks import (
     CAPI_MACHINE,
     explain_remediation_risk,
     find_machines_elsewhere,
@@ -59,14 +59,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.blockers import _explain_too_many
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.roll_cluster import RollCluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.resume_checks import resume_own_checks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.turns.roll_limits import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (

@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.deletions import Deletions
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
@@ -390,10 +391,10 @@ def test_what_others_make_under_a_name_while_a_removal_works_stays(
 ) -> None:
     """The object that was judged is gone by the time of its deletion, and another one has its name."""
     custom(installed, "mine", OURS)
-    original = Remover._delete_object
+    original = Deletions.delete
 
     def replace_first(
-        self: Remover, asked: typing.Any, namespace: str, name: str, *more: typing.Any, **options: typing.Any
+        self: Deletions, asked: typing.Any, namespace: str, name: str, *more: typing.Any, **options: typing.Any
     ) -> bool:
         if kind in (asked, *more):
             path = HERE if kind == "Nfd" else path_of(kind, namespace)
@@ -402,7 +403,7 @@ def test_what_others_make_under_a_name_while_a_removal_works_stays(
             installed._happen(path, "MODIFIED", theirs)
         return original(self, asked, namespace, name, *more, **options)
 
-    monkeypatch.setattr(Remover, "_delete_object", replace_first)
+    monkeypatch.setattr(Deletions, "delete", replace_first)
     run(state="absent", wait_seconds=0)
     path = HERE if kind == "Nfd" else path_of(kind, SPACE)
     assert [item["metadata"]["uid"] for item in installed._objects[path].values()] == ["of others"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import on_this_machine
 from ansible_collections.linerate.rdma.tests.unit.roll_world import World, merged, node, playing, uuid_of

@@ -13,7 +13,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import Prepared
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.pool_roller import (
+    Prepared,
+)
 from tests.unit.run.test_intents import intent_of
 from tests.unit.run.test_roll import Operator, roller
 

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import KEEP
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.turns.roll_limits import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Killed, World, merged, playing, states
 

@@ -28,7 +28,7 @@ from .test_olm_objects import METADATA
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "plugins/module_utils/_run/operators"
 #: what a client of the API server is called by to write
-_WRITES = ("_delete_object", "patch", "delete", "create")
+_WRITES = ("patch", "delete", "create")
 
 
 def written() -> set[str]:

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as theirs
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import list_drain_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.drain import (
+    list_drain_blockers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     LabelExpression,

@@ -29,8 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import FIRMWARE
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import choose_action
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.node_steps import choose_action
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 NODE, ADDRESS = "node-1", "0000:10:00.0"

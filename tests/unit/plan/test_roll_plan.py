@@ -11,7 +11,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
     OperatorTurns,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
@@ -34,13 +34,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
     RollPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
-    RollCluster,
-    choose_action,
-    choose_turn,
-    describe_plan,
-    plan_roll,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.node_steps import choose_action
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_roll import plan_roll
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.roll_cluster import RollCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.turns import choose_turn
 
 REBOOT = ClusterIntent(disruption="reboot")
 IOMMU = NodeDifference("BIOS", "iommu", "ProcVtd Disabled", "on", how="set by its BMC")

@@ -11,10 +11,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
+    find_turns,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_configs.rules import (
     find_rollout_blocker,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_turns
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool

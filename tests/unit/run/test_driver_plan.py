@@ -13,9 +13,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     check_plan,
-    describe_plan,
     list_refusals,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import MANAGED_BY
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import DisruptionPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api

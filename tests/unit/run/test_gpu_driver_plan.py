@@ -13,10 +13,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
-    describe_plan,
-    list_refusals,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import DisruptionPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api

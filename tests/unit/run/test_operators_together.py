@@ -12,12 +12,12 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.action import nic_firmware_plan
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.operator_turns import (
     CardTurns,
     count_operations,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drains.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool

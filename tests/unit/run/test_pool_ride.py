@@ -31,12 +31,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_a
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.machine_config import PAUSED_ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
-    choose_turn,
-    describe_plan,
-    describe_step,
-)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan, describe_step
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.turns import choose_turn
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates

@@ -30,12 +30,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.tru
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import cut_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_registries import Registries
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import (
     BiosQuery,
     read,
     read_one,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.registries import Registries
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault

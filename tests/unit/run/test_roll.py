@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import judge_kubelet, judge_rolls
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
@@ -23,10 +23,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import NodeFailed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import (
-    RENDER,
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.pool_roller import (
     PoolRoller,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.render_waits import RENDER
 
 CONFIGS = render_host_configs(
     HostNeeds(
@@ -283,7 +283,7 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert (rolled.rolls, rolled.machines, rolled.updated, rolled.error) == (1, 3, 3, "")
     assert operator.away == [0, 1, 2] and not operator.paused and operator.annotations == {}
-    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["pass"]
+    assert [finding.status for finding in judge_rolls.check_rolls((rolled,), "")] == ["pass"]
     assert any("3 of 3 machines" in line for line in operator.log)
 
 
@@ -295,7 +295,7 @@ def test_a_pool_that_counts_its_nodes_some_seconds_late_is_waited_for() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 600, ("n0", "n1", "n2"))
     assert (rolled.updated, rolled.others, rolled.error) == (3, (), "")
-    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["pass"]
+    assert [finding.status for finding in judge_rolls.check_rolls((rolled,), "")] == ["pass"]
 
 
 def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgotten() -> None:
@@ -313,10 +313,10 @@ def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgot
         (rolled,) = roller(operator).release(prepared.paused, 600, inventory)
         assert (rolled.others, rolled.updated) == (others, 2)
         assert error in rolled.error and bool(rolled.error) == bool(error)
-        (finding,) = machine_config.check_plan((rolled,), "")
+        (finding,) = judge_rolls.check_rolls((rolled,), "")
         assert finding.status == ("warn" if others else "fail")
         assert not others or "These other nodes of the pool do not have it: n2" in finding.why
-        (stand,) = machine_config.check_kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
+        (stand,) = judge_kubelet.check_kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
         assert stand.status == ("pass" if others else "unknown")
 
 
@@ -372,7 +372,7 @@ def test_a_controller_that_does_not_render_is_an_error_and_the_pool_is_let_go() 
     assert "was not rendered within" in prepared.error and operator.now >= RENDER
     roller(operator).release(prepared.paused, 60)
     assert not operator.paused
-    assert next(iter(machine_config.check_plan((), prepared.error))).status == "fail"
+    assert next(iter(judge_rolls.check_rolls((), prepared.error))).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_a_roll_that_hangs_says_where_it_stands(operator: Operator, said: str) -
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
     assert said in rolled.error
-    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
+    assert [finding.status for finding in judge_rolls.check_rolls((rolled,), "")] == ["fail"]
 
 
 def test_a_node_that_does_not_come_back_is_named() -> None:
@@ -392,7 +392,7 @@ def test_a_node_that_does_not_come_back_is_named() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     operator.gone = True
     (rolled,) = roller(operator).release(prepared.paused, 60)
-    (finding,) = machine_config.check_plan((rolled,), "")
+    (finding,) = judge_rolls.check_rolls((rolled,), "")
     assert (
         finding.status == "fail"
         and "node n1 is NotReady and does not recover" in finding.why
@@ -417,7 +417,7 @@ def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
     operator.drained = (pod, {"kind": "PodDisruptionBudget", **budget})
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
-    (finding,) = machine_config.check_plan((rolled,), "")
+    (finding,) = judge_rolls.check_rolls((rolled,), "")
     assert finding.status == "fail"
     assert (
         "node n1 is not drained: pod prod/db-0 cannot be evicted because PodDisruptionBudget"
@@ -430,7 +430,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert rolled.rolls == 2
-    (finding,) = machine_config.check_plan((rolled,), "")
+    (finding,) = judge_rolls.check_rolls((rolled,), "")
     assert finding.status == "fail" and "rebooted more than once" in finding.why
 
 
@@ -580,7 +580,7 @@ def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
 
 
 def judged(operator: typing.Any, check_mode: bool = False) -> tuple[str, str]:
-    (finding,) = machine_config.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), check_mode)
+    (finding,) = judge_kubelet.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), check_mode)
     return finding.status, f"{finding.measured} {finding.why}"
 
 
@@ -613,7 +613,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
     stand = read_kubelet_status(typing.cast(Cluster, Operator()), CONFIGS)
     (config,) = stand.wanted
-    (finding,) = machine_config.check_kubelet(
+    (finding,) = judge_kubelet.check_kubelet(
         KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False
     )
     assert (finding.status, finding.measured) == ("fail", "accepted, but no pool selected")
@@ -626,10 +626,10 @@ def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
 def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question() -> None:
     operator = Operator()
     operator.get = forbidden  # type: ignore[method-assign]
-    (finding,) = machine_config.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), False)
+    (finding,) = judge_kubelet.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), False)
     assert finding.status == "unknown" and "may not" in finding.why
     assert read_kubelet_status(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStatus()
-    assert [item.status for item in machine_config.check_kubelet(None, False)] == ["unknown"]
+    assert [item.status for item in judge_kubelet.check_kubelet(None, False)] == ["unknown"]
 
 
 # The gate
@@ -694,7 +694,7 @@ def test_a_pool_stays_paused_where_a_node_has_gone_since_and_the_next_run_lets_i
     (rolled,) = roller(operator, ClusterIntent()).release(prepared.paused, 600)
     assert "beside: NotReady or cordoned" in rolled.error and "The pool stays paused." in rolled.error
     assert operator.paused and operator.away == []
-    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
+    assert [finding.status for finding in judge_rolls.check_rolls((rolled,), "")] == ["fail"]
     operator.lost = False
     (rolled,) = roller(operator, ClusterIntent()).release((), 600)
     assert rolled.error == "" and operator.away == [0, 1, 2] and not operator.paused

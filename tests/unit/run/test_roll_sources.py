@@ -25,10 +25,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_a
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_text import describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.source import BiosSource
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,

@@ -22,12 +22,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_registries import Registries
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
-    BiosQuery,
-    read_one,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_all, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.read_bios import BiosQuery, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.registries import Registries
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios.set_bios import May, set_all, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     BASIC,
     PASSWORD,

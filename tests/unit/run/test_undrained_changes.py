@@ -10,11 +10,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
-    check_plan,
-    describe_plan,
-    may_go_on,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import check_plan, may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import DisruptionPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import Policy

@@ -16,7 +16,8 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import ROLE_LABEL
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import NAMESPACE, TUNED, NodeProfile, Recommendation
-from .sriov_operator import find_machine_pool, labels_match
+from .label_selectors import labels_match
+from .machine_configs.pools import find_machine_pool
 
 #: Tuneds of the operator itself: its default, and the one in which it collects the profiles of all Tuneds
 #: [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]

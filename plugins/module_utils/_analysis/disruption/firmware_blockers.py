@@ -12,7 +12,7 @@ import typing
 from ..._model.kubernetes.disruption import NodePlan, OperatorSettings
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, WantedInterface
-from ..controllers.card_firmware import (
+from ..controllers.sriov.card_firmware import (
     CardTemplates,
     describe_disable,
     list_lost_functions,

@@ -13,9 +13,9 @@ import typing
 
 from ..._model.kubernetes.disruption import FunctionHolder, NodePlan
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
-from ..controllers.drain import explain_rename_users
-from ..controllers.sriov_operator import list_changes
-from ..controllers.sriov_reset import find_function_change
+from ..controllers.drains.drain import explain_rename_users
+from ..controllers.sriov.changes import list_changes
+from ..controllers.sriov.function_reset import find_function_change
 from ..fleet.nics_in_use import is_network
 
 

@@ -7,7 +7,7 @@ The operator writes ``sriov_numvfs`` and raises the MTU. It sets no link down; i
 fails, it removes the virtual functions and sets the earlier MTU.
 [k8snetworkplumbingwg/sriov-network-operator pkg/host/internal/sriov/sriov.go configSriovPFDevice, createVFs,
 configSriovDevice, ResetSriovDevice] What it does to a physical function that no policy selects any longer is in
-_analysis/controllers/sriov_reset.py.
+_analysis/controllers/sriov/function_reset.py.
 
 The driver mlx5_core takes the carrier off while it sets an MTU. For another eSwitch mode it disables the eSwitch, and
 makes network interface and RDMA device again. Virtual functions in legacy mode leave the link of the physical function;
@@ -23,8 +23,8 @@ import typing
 
 from ..._model.kubernetes.disruption import FunctionHolder, NodePlan, SharedResource
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
-from ..controllers.drain import explain_link_users
-from ..controllers.sriov_reset import find_function_change
+from ..controllers.drains.drain import explain_link_users
+from ..controllers.sriov.function_reset import find_function_change
 from ..fleet.nics_in_use import bridge_of, describe_use, is_network, is_unread
 
 

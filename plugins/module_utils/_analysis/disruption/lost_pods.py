@@ -12,8 +12,8 @@ import typing
 
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import DisruptionPlan, NodePlan
-from ..controllers.budgets import PodsOfCluster
-from ..controllers.drain import explain_driver_users, list_drain_blockers
+from ..controllers.drains.budgets import PodsOfCluster
+from ..controllers.drains.drain import explain_driver_users, list_drain_blockers
 
 
 def add_lost_pods(planned: DisruptionPlan, pods: PodsOfCluster, allowed: DrainOptions) -> DisruptionPlan:

@@ -15,8 +15,9 @@ from ..._model.kubernetes.disruption import ClusterPod, DisruptionPlan, NodePlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.drivers import DriverChange
 from ..._model.operators.operators import GPU_DRIVER_LABEL, GPU_LABEL, GPU_RESOURCES, NFD_LABELS, NIC_LABEL
-from ..controllers.budgets import PodsOfCluster, find_held_pods
-from ..controllers.sriov_operator import is_evicted, labels_match
+from ..controllers.drains.budgets import PodsOfCluster, find_held_pods
+from ..controllers.label_selectors import labels_match
+from ..controllers.sriov.drains import is_evicted
 from .driver_links import DriverUses, add_driver_uses
 
 _AT_ONCE = {"remove": "removes its driver from", "reload": "can restart its driver on"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.kubernetes.objects import ClusterNode
-from ..controllers.sriov_operator import Turn
+from ..controllers.sriov.drains import Turn
 from .sriov import judge_node
 from .sriov_drain import DrainTurns
 from .state import ClusterState, Judgement, Target

@@ -18,17 +18,11 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.wait import SyncNode
 from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._parse.kubernetes.pod_state import PodState
-from ..controllers.device_plugin import why_not_offered
-from ..controllers.sriov_operator import (
-    describe_pool,
-    find_machine_pool,
-    find_pools,
-    nearest_match,
-    policy_selects,
-    pool_may_roll,
-    takes_node,
-)
-from ..controllers.sync_errors import add_cause, explain
+from ..controllers.machine_configs.pools import describe_pool, find_machine_pool, pool_may_roll
+from ..controllers.sriov.device_plugin import why_not_offered
+from ..controllers.sriov.drains import find_pools
+from ..controllers.sriov.policies import nearest_match, policy_selects, takes_node
+from ..controllers.sriov.sync_errors import add_cause, explain
 from .plain_network import find_first_missing
 from .sriov_drain import DrainTurns, describe_drain, is_draining
 from .sriov_state import describe_unmade, describe_unwritten

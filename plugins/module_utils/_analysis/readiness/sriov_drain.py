@@ -6,16 +6,9 @@ from __future__ import annotations
 
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState
-from ..controllers.budgets import BudgetIndex, find_held_pods
-from ..controllers.sriov_operator import (
-    Turn,
-    describe_pool,
-    explain_what_holds_back,
-    find_machine_pool,
-    find_pools,
-    pool_may_roll,
-    turn_of,
-)
+from ..controllers.drains.budgets import BudgetIndex, find_held_pods
+from ..controllers.machine_configs.pools import describe_pool, find_machine_pool, pool_may_roll
+from ..controllers.sriov.drains import Turn, explain_what_holds_back, find_pools, turn_of
 from .state import ClusterState, Target
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import typing
 
 from ..._model.operators.sriov_operator import NodeState, Policy, WantedInterface
-from ..controllers.sriov_operator import (
-    find_wanted_by,
-    list_changes,
-)
+from ..controllers.sriov.changes import list_changes
+from ..controllers.sriov.policies import find_wanted_by
 
 
 def describe_unwritten(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import collections
 import decimal
 import typing
 
-from ..._analysis.controllers.sriov_operator import labels_match
+from ..._analysis.controllers.label_selectors import labels_match
 from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import suggest_nearest
 from ..._model.base.phrases import format_clause

@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.addresses import in_use as ipam
 from ..._analysis.controllers.unread import count_unread
-from ..._analysis.disruption import judge_plan, machine_config
+from ..._analysis.disruption import judge_kubelet, judge_plan, judge_rolls
 from ..._model.base.phrases import describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, find_traits
@@ -32,14 +32,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     # what was refused counts, even where the intent has no such fabric any more
     findings += [_check_shared(item) for item in facts.applied if item.fabric not in fabrics]
     findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
-    findings += machine_config.check_plan(facts.rolls, facts.roll_error)
+    findings += judge_rolls.check_rolls(facts.rolls, facts.roll_error)
     findings += (
-        machine_config.report_not_rolled(facts.plan, facts.rolls)
-        if not facts.unwritten and not facts.roll_error
-        else ()
+        judge_rolls.report_not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
     )
     findings += (
-        machine_config.check_kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
+        judge_kubelet.check_kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
     )
     for fabric in intent.fabrics:
         findings += _check_objects(fabric, facts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.sync_errors import LOCKED_DOWN
+from ..._analysis.controllers.sriov.sync_errors import LOCKED_DOWN
 from ..._analysis.fleet import vendors
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca

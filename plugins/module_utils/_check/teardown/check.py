@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.installation import describe_helm_removal
-from ..._analysis.disruption import machine_config
+from ..._analysis.disruption import judge_rolls
 from ..._model.base.marks import SELECTOR
 from ..._model.base.phrases import describe_read_remedy, format_clause
 from ..._model.intent.intent import Intent
@@ -89,7 +89,7 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
         yield Finding(
             "teardown.roll", "MachineConfigPools", UNKNOWN, measured, expected, why, "Run the teardown again."
         )
-    yield from machine_config.check_plan(facts.rolls or (), facts.roll_error, "teardown.roll")
+    yield from judge_rolls.check_rolls(facts.rolls or (), facts.roll_error, "teardown.roll")
 
 
 def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:

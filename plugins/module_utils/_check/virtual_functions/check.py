@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.device_plugin import why_not_offered
+from ..._analysis.controllers.sriov.device_plugin import why_not_offered
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.sync_errors import explain
+from ..._analysis.controllers.sriov.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
 from ..._model.base.marks import INTENT_LABEL
 from ..._model.base.phrases import count_of, format_clause

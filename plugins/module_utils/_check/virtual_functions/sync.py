@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..._analysis.controllers.sync_errors import add_cause
+from ..._analysis.controllers.sriov.sync_errors import add_cause
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.operators.sriov_operator import NodeState

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import typing
 
-from ..._analysis.controllers.operator_turns import list_begun_upgrades
+from ..._analysis.controllers.drains.operator_turns import list_begun_upgrades
 from ..._analysis.disruption.driver_links import list_driver_uses
 from ..._analysis.disruption.nic_driver import list_driver_nodes
 from ..._model.base.text import join_first

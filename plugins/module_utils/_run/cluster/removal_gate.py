@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import typing
 
-from ..._analysis.controllers.drain import OF_DAEMON_SETS
+from ..._analysis.controllers.drains.drain import OF_DAEMON_SETS
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Disruption
@@ -22,7 +22,12 @@ from ..._observe.kubernetes.removable_objects import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.drain_blockers import read_drain_blockers
-from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
+from ..node_changes.machine_configs.paused_pools import (
+    PoolView,
+    explain_unrecorded,
+    find_paused_pools,
+    find_rebooting_nodes,
+)
 from .known_uses import KnownUses
 from .removal_driver import explain_driver_links, find_driver_nodes, find_driver_users, list_driver_upgrades
 from .removal_jobs import find_unended, list_own

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.gate import list_roll_blockers
-from ..._analysis.controllers.sriov_operator import (
-    Turn,
-    find_machine_pool,
-    find_pools,
-    list_drain_refusals,
-    takes_node,
-    turn_of,
-)
+from ..._analysis.controllers.drains.gate import list_roll_blockers
+from ..._analysis.controllers.machine_configs.pools import find_machine_pool
+from ..._analysis.controllers.sriov.drains import Turn, find_pools, list_drain_refusals, turn_of
+from ..._analysis.controllers.sriov.policies import takes_node
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.card_firmware import describe_disable, list_lost_functions, writes_firmware
-from ..._analysis.controllers.drain import explain_function_holders, explain_link_users
-from ..._analysis.controllers.sriov_operator import find_wanted
-from ..._analysis.controllers.sriov_reset import find_function_change
+from ..._analysis.controllers.drains.drain import explain_function_holders, explain_link_users
+from ..._analysis.controllers.sriov.card_firmware import describe_disable, list_lost_functions, writes_firmware
+from ..._analysis.controllers.sriov.function_reset import find_function_change
+from ..._analysis.controllers.sriov.policies import find_wanted
 from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
 from ..._analysis.disruption.link_users import find_link_users
 from ..._analysis.fleet.nics_in_use import describe_use, is_needed

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.card_firmware import (
+from ..._analysis.controllers.sriov.card_firmware import (
     CardTemplates,
     describe_disable,
     list_template_conflicts,
     writes_firmware,
 )
-from ..._analysis.controllers.sriov_operator import find_wanted
+from ..._analysis.controllers.sriov.policies import find_wanted
 from ..._model.base.errors import RdmaError
 from ..._model.base.marks import LABEL, MANAGER
 from ..._model.kubernetes.disruption import OperatorSettings

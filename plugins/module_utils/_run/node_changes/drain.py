@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.drain import list_drain_blockers
-from ..._analysis.controllers.sriov_operator import is_evicted
+from ..._analysis.controllers.drains.drain import list_drain_blockers
+from ..._analysis.controllers.sriov.drains import is_evicted
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import ClusterPod

@@ -10,9 +10,9 @@ import collections
 import functools
 import typing
 
-from ..._analysis.controllers.budgets import BudgetIndex, find_held_pods
-from ..._analysis.controllers.drain import list_drain_blockers
-from ..._analysis.controllers.sriov_operator import is_evicted
+from ..._analysis.controllers.drains.budgets import BudgetIndex, find_held_pods
+from ..._analysis.controllers.drains.drain import list_drain_blockers
+from ..._analysis.controllers.sriov.drains import is_evicted
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import ClusterPod
 from ..._observe.kubernetes.client import Cluster

@@ -11,8 +11,8 @@ import dataclasses
 import itertools
 import typing
 
-from ..._analysis.controllers.budgets import MOST_BUDGETS
-from ..._analysis.controllers.sriov_operator import is_evicted
+from ..._analysis.controllers.drains.budgets import MOST_BUDGETS
+from ..._analysis.controllers.sriov.drains import is_evicted
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError

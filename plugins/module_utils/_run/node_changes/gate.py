@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Reads the facts that decide whether nodes may be taken down, and pauses the health checks that would remediate these
-nodes meanwhile. The decision itself is in _analysis/controllers/gate.py.
+nodes meanwhile. The decision itself is in _analysis/controllers/drains/gate.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import dataclasses
 import itertools
 import typing
 
-from ..._analysis.controllers.control_plane import list_control_plane
-from ..._analysis.controllers.gate import list_pauses, list_roll_blockers
-from ..._analysis.controllers.operator_turns import OperatorTurns
-from ..._analysis.controllers.room import GateInputs
-from ..._analysis.controllers.sriov_operator import find_machine_pool
+from ..._analysis.controllers.drains.control_plane import list_control_plane
+from ..._analysis.controllers.drains.gate import list_pauses, list_roll_blockers
+from ..._analysis.controllers.drains.operator_turns import OperatorTurns
+from ..._analysis.controllers.drains.room import GateInputs
+from ..._analysis.controllers.machine_configs.pools import find_machine_pool
 from ..._analysis.disruption.machine_config import roll_of
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan

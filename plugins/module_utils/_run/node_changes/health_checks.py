@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.health_checks import (
+from ..._analysis.controllers.drains.health_checks import (
     BY_GROUP,
     CAPI_MACHINE,
     find_machines_elsewhere,
     of_machines,
     of_nodes,
 )
-from ..._analysis.controllers.sriov_operator import find_machine_pool, pool_may_roll
+from ..._analysis.controllers.machine_configs.pools import find_machine_pool, pool_may_roll
 from ..._model.base.marks import DEFAULT_INTENT, MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.disruption import MachinePool

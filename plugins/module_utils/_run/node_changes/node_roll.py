@@ -16,7 +16,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._analysis.controllers.sriov_operator import find_machine_pool
+from ..._analysis.controllers.machine_configs.pools import find_machine_pool
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.node_roll import NodeOutcome, NodeRoll, NodeStep, RollPlan
@@ -28,14 +28,21 @@ from ..._observe.kubernetes.patience import PatientCluster
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.kubernetes.whose_scope import learn_scope
 from ..._observe.process import many
-from ..._plan.node_roll import RollCluster, choose_action, choose_turn, describe_step, plan_roll
+from ..._plan.rolls.node_steps import choose_action
+from ..._plan.rolls.plan_roll import plan_roll
+from ..._plan.rolls.plan_text import describe_step
+from ..._plan.rolls.roll_cluster import RollCluster
+from ..._plan.rolls.turns import choose_turn
 from ..._plan.scope import build_scope
 from .health_checks import HealthChecks
+from .machine_configs.paused_pools import PoolView, find_paused_pools
+from .machine_configs.pool_reboot import PoolReboot, Work, describe_reboot
 from .node_sources import Source, Sources
-from .node_turn import USUAL, NodeTurns, PowerControl, RollInterrupt, RollLimits, Say, not_taken
-from .paused_pools import PoolView, find_paused_pools
-from .pool_reboot import PoolReboot, Work, describe_reboot
 from .roll_cluster import RollClusterReader
+from .turns.node_resets import PowerControl
+from .turns.node_turns import NodeTurns
+from .turns.roll_limits import USUAL, RollInterrupt, RollLimits, Say
+from .turns.settings_check import not_taken
 
 #: times the limit of a drain that nodes may take together which are then left out, since their pods do not go
 MOST_DRAINS = 2
@@ -151,13 +158,13 @@ class NodeRoller:
         :raises ApiError: the health checks cannot be paused
         :raises RdmaError: the first wave cannot begin, because the cluster cannot be read
         """
-        self._turns.planned, self._turns.finished = planned, set()
+        self._turns.roll.planned, self._turns.roll.finished = planned, set()
         found = {step.node: _build_untouched_outcome(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(describe_step(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
         try:
-            self._checks.pause(planned.pauses, self._turns.intent.intent_name)
+            self._checks.pause(planned.pauses, self._turns.roll.intent.intent_name)
         except ApiError:
             # before anything is touched
             self._let_checks_go_on()
@@ -222,7 +229,7 @@ class NodeRoller:
                     + (f": {outcome.why}" if outcome.why else "")
                     + f" ({outcome.seconds:.0f} s)"
                 )
-            self._turns.finished |= {step.node for step in wave}
+            self._turns.roll.finished |= {step.node for step in wave}
             for step, boot in also.items():
                 found[step.node] = self._judge_boot(step, boot, found[step.node])
             failed = [step.node for step in wave if found[step.node].state == "failed"]
@@ -240,7 +247,7 @@ class NodeRoller:
         :raises LeaseLost: another run changes the cluster
         """
         try:
-            return self._turns.boot_id(step.node)
+            return self._turns.marks.boot_id(step.node)
         except LeaseLost:
             raise
         except RdmaError as error:
@@ -282,8 +289,10 @@ class NodeRoller:
         begin, told = self._clock(), ""
         end, last = begin + self._limits.whole, begin + max(self._limits.whole, self._limits.operator)
         while True:
-            cluster, finished = self._reader.read(pods=False, members=True), self._turns.finished
-            going, why = choose_turn(wave, cluster, planned, self._turns.intent, self._turns.inventory, finished)
+            cluster, finished = self._reader.read(pods=False, members=True), self._turns.roll.finished
+            going, why = choose_turn(
+                wave, cluster, planned, self._turns.roll.intent, self._turns.roll.inventory, finished
+            )
             now, busy = self._clock(), finished & cluster.taken.keys()
             if busy:
                 # after the operator, the nodes have the whole limit again
@@ -334,17 +343,19 @@ class NodeRoller:
         :param steps: steps of these nodes
         :param planned: plan of the roll
         """
-        work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
+        work = Work(
+            self._turns.marks.node, self._turns.marks.mark, self._sources.set, self._sources.hidden, self._turns.end
+        )
         ride = PoolReboot(
             work,
             self._cluster,
             self._hosts,
-            self._turns.inventory,
+            self._turns.roll.inventory,
             self._clock,
             self._sleep,
             self._say,
             self._stop,
-            self._turns.intent,
+            self._turns.roll.intent,
         )
         try:
             yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.card_firmware import CardTemplates, writes_firmware
-from ..._analysis.controllers.operator_turns import count_operations, list_begun_upgrades
-from ..._analysis.controllers.room import GateInputs
+from ..._analysis.controllers.drains.operator_turns import count_operations, list_begun_upgrades
+from ..._analysis.controllers.drains.room import GateInputs
+from ..._analysis.controllers.sriov.card_firmware import CardTemplates, writes_firmware
 from ..._analysis.disruption.driver_links import DriverUses
+from ..._analysis.disruption.live_state import Live
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
-from ..._analysis.disruption.sriov import Live, add_gate, list_configured, list_disturbed, make_untouched_plan, plan
+from ..._analysis.disruption.sriov import add_gate, list_configured, list_disturbed, make_untouched_plan, plan
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, FunctionHolder, NodePool, OperatorSettings
@@ -42,8 +43,8 @@ from .card_templates import TEMPLATE, explain_unread, read_card_templates
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .machine_configs.read_ulimits import read_lost_ulimits
 from .read_turns import TurnReader
-from .read_ulimits import read_lost_ulimits
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "ClusterPolicy")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Reads which nodes other operators drain or reboot, or will in their next turns. The rules are in
-_analysis/controllers/operator_turns.py.
+_analysis/controllers/drains/operator_turns.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.operator_turns import OperatorTurns, count_operations, find_turns
-from ..._analysis.controllers.room import DAEMON
+from ..._analysis.controllers.drains.operator_turns import OperatorTurns, count_operations, find_turns
+from ..._analysis.controllers.drains.room import DAEMON
 from ..._model.kubernetes.disruption import NodePool
 from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.objects import ClusterNode

@@ -14,7 +14,7 @@ from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
 from ..._parse.kubernetes.roll_mark import is_in_roll
 from .health_checks import HealthChecks
-from .paused_pools import explain_other_pause
+from .machine_configs.paused_pools import explain_other_pause
 
 #: nodes that a message names
 _NAMED = 5

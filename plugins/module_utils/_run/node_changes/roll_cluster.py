@@ -21,12 +21,12 @@ from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import parse_mark
 from ..._parse.operators import machine_config
-from ..._plan.node_roll import RollCluster
+from ..._plan.rolls.roll_cluster import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .machine_configs.read_ulimits import read_lost_ulimits
 from .read_turns import TurnReader
-from .read_ulimits import read_lost_ulimits
 
 _T = typing.TypeVar("_T")
 

@@ -10,8 +10,8 @@ import contextlib
 import dataclasses
 import typing
 
-from ..._analysis.controllers.olm import judge
-from ..._analysis.controllers.olm_state import Next, OlmState, Place, list_uncounted, subscription_of
+from ..._analysis.controllers.olm.progress import judge
+from ..._analysis.controllers.olm.state import Next, OlmState, Place, list_uncounted, subscription_of
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import cut_plain
 from ..._model.kubernetes.apply import AppliedObject

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.olm_state import OlmState, Place
+from ..._analysis.controllers.olm.state import OlmState, Place
 from ..._model.operators.olm import ORIGINALS, DesiredOperator
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.operators import olm as observe

@@ -20,7 +20,7 @@ import typing
 from ..._model.base.marks import is_ours
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Disruption
-from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
+from ..._model.kubernetes.apply import MOST_OF_KIND
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, Subscription
@@ -29,8 +29,8 @@ from ..._model.operators.recognition import name_operator
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
-from ..._observe.kubernetes.outcome import Outcome, has_our_label, strip_volatile
-from ..._observe.kubernetes.remove import Waits, fold_outcomes
+from ..._observe.kubernetes.outcome import Outcome, has_our_label
+from ..._observe.kubernetes.remove import fold_outcomes
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.busy_nodes import find_busy_nodes, keep_busy_operator
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
@@ -39,6 +39,7 @@ from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
 from ..._plan.operator_requests import PackageWish
+from .deletions import Deletions, read_uid
 from .needed import NEEDED_BY, Needs, list_definitions, list_operands
 
 #: of a definition that OLM has made
@@ -93,9 +94,7 @@ class Remover:
         self._packages = {name: wish.package for name, wish in wishes.items() if wish.package}
         self._usual = _USUAL | {wish.namespace for wish in wishes.values() if wish.namespace}
         self._cluster, self._check_mode = cluster, check_mode
-        self._outcomes: list[Outcome] = []
-        self._stays: list[RetainedObject] = []
-        self._waits = Waits(limit, clock, pause)
+        self._deletions = Deletions(cluster, check_mode, limit, clock, pause)
 
     def show(self) -> Removed:
         """Return the Subscriptions that the collection created, as objects that remain because no removal is requested.
@@ -123,12 +122,12 @@ class Remover:
         # those that other operators need come after these operators
         own.sort(key=lambda row: (row[0].namespace not in self._usual, not row[2].isdisjoint(NEEDED_BY)))
         for item, uid, operators in own:
-            stay = needs.explain_stay(item.package, operators, self._list_changed())
+            stay = needs.explain_stay(item.package, operators, self._deletions.list_changed())
             busy = find_busy_nodes(self._cluster, item.namespace) if stay is None and SRIOV in operators else ()
             if busy:
                 stay = keep_busy_operator(name_operator(item.package, operators), item.namespace, busy)
             if stay is not None:
-                self._stays.append(stay)
+                self._deletions.stays.append(stay)
             if stay is not None or not self._remove_operator(item, uid, operators):
                 left.append(item)
         self._delete_operator_groups()
@@ -136,13 +135,15 @@ class Remover:
             for found in self._list_olm_objects(kind):
                 if is_ours(labels_of(found)) and find_owner_mark(found):
                     where = f"{mapping_at(found, 'metadata').get('namespace', '')}/{name_of(found)}"
-                    self._stays.append(RetainedObject(f"{kind} {where}", explain_owner(found)))
-        stays = self._stays[:MOST_OF_KIND]
-        if len(self._stays) > len(stays):
+                    self._deletions.stays.append(RetainedObject(f"{kind} {where}", explain_owner(found)))
+        stays = self._deletions.stays[:MOST_OF_KIND]
+        if len(self._deletions.stays) > len(stays):
             why = "a client gave the label of the collection to many objects of OLM"
-            stays.append(RetainedObject(f"{len(self._stays) - len(stays)} more objects", why))
+            stays.append(RetainedObject(f"{len(self._deletions.stays) - len(stays)} more objects", why))
         return Removed(
-            tuple(fold_outcomes(self._outcomes)), tuple(stays), tuple(sorted({item.namespace for item in left}))
+            tuple(fold_outcomes(self._deletions.outcomes)),
+            tuple(stays),
+            tuple(sorted({item.namespace for item in left})),
         )
 
     def _list_olm_objects(self, kind: str) -> tuple[Resource, ...]:
@@ -164,19 +165,11 @@ class Remover:
 
         :raises ApiError: the objects cannot be read
         """
-        found = [(olm.parse_subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
+        found = [(olm.parse_subscription(item), read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
             ((item, uid) for item, uid in found if item.ours),
             key=lambda pair: (pair[0].namespace not in self._usual, pair[0].place),
         )
-
-    def _list_changed(self) -> set[tuple[str, str, str]]:
-        """Return the kind, namespace and name of each object that was removed or, in check mode, would be removed."""
-        return {
-            (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
-            for outcome in self._outcomes
-            if outcome.changed
-        }
 
     def _remove_operator(self, subscription: Subscription, uid: str, operators: typing.Collection[str]) -> bool:
         """Remove one operator with its objects. Return whether it was removed. If not, the reasons are recorded as
@@ -194,17 +187,17 @@ class Remover:
             versions.append(version)
             if version.namespace == space and version.name in (subscription.installed, subscription.current):
                 mine.append(version)
-                uids[version.name] = _read_uid(item)
+                uids[version.name] = read_uid(item)
         definitions = list_definitions(self._cluster, subscription, mine, versions)
         operands = list_operands(self._cluster, operators, definitions)
         users = [user for definition in (*definitions, *operands) for user in self._list_users(definition)]
         if users:
             # before its configuration is deleted, which they need as well
-            self._stays.append(keep_operator(subject, fold_users(users)))
+            self._deletions.stays.append(keep_operator(subject, fold_users(users)))
             return False
         for definition in definitions:
             if not self._objects(definition):
-                self._stays.append(
+                self._deletions.stays.append(
                     RetainedObject(
                         subject,
                         "objects of this collection that the operator must release still exist; rerun the teardown",
@@ -212,14 +205,14 @@ class Remover:
                 )
                 return False
         for version in mine:
-            running = {name: self._find_object("Deployment", space, name) for name in version.deployments}
-            if not self._delete_object("ClusterServiceVersion", space, version.name, uids[version.name]):
+            running = {name: self._deletions.find("Deployment", space, name) for name in version.deployments}
+            if not self._deletions.delete("ClusterServiceVersion", space, version.name, uids[version.name]):
                 return False
             # what runs goes with it, a moment later
             for name, found in running.items():
                 if found is not None:
-                    self._await_deletion("Deployment", space, name, _read_uid(found))
-        if not self._delete_object("Subscription", space, subscription.name, uid):
+                    self._deletions.await_deletion("Deployment", space, name, read_uid(found))
+        if not self._deletions.delete("Subscription", space, subscription.name, uid):
             return False
         kept = [name_of(definition) for definition in definitions if not self._delete_definition(definition)]
         self._remove_operator_record(f"{subscription.package}.{space}", kept)
@@ -234,10 +227,10 @@ class Remover:
         :param kept: names of the CustomResourceDefinitions that remain
         """
         try:
-            there = self._find_object("Operator", "", name)
+            there = self._deletions.find("Operator", "", name)
         except ApiError as error:
             if not error.absent:
-                self._stays.append(
+                self._deletions.stays.append(
                     RetainedObject(
                         f"Operator {name}",
                         f"the object could not be read, so it is unknown whether OLM left it behind: {error.text}",
@@ -245,14 +238,14 @@ class Remover:
                 )
             return
         if there is not None and kept:
-            self._stays.append(
+            self._deletions.stays.append(
                 RetainedObject(
                     f"Operator {name}",
                     f"OLM keeps it while an object of the operator exists: CustomResourceDefinition {kept[0]}",
                 )
             )
         elif there is not None:
-            self._delete_object("Operator", "", name, _read_uid(there), stays=True)
+            self._deletions.delete("Operator", "", name, read_uid(there), stays=True)
 
     def _list_instances(self, definition: Resource) -> tuple[Kind, tuple[Resource, ...]]:
         kind = kind_of_definition(definition)
@@ -283,11 +276,11 @@ class Remover:
             # what an operator made of one of ours goes with its owner
             if _is_own(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
-                    self._delete_object(
+                    self._deletions.delete(
                         kind,
                         str(item["metadata"].get("namespace", "")),
                         name_of(item),
-                        _read_uid(item),
+                        read_uid(item),
                         str(item.get("kind")),
                     )
                     and gone
@@ -303,27 +296,27 @@ class Remover:
         try:
             _kind, items = self._list_instances(definition)
         except ApiError as error:
-            self._stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
+            self._deletions.stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
             return False
         left = [item for item in items if not self._check_mode or not _is_own(item)]
         if left:
             names = join_first([name_of(item) for item in left], _NAMED)
-            self._stays.append(
+            self._deletions.stays.append(
                 RetainedObject(subject, f"{len(left)} of its objects do not belong to this collection: {names}")
             )
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(
             key.startswith("operators.coreos.com/") for key in labels_of(definition)
         ):
-            self._stays.append(RetainedObject(subject, "it existed before OLM installed the operator"))
+            self._deletions.stays.append(RetainedObject(subject, "it existed before OLM installed the operator"))
         else:
-            return self._delete_object("CustomResourceDefinition", "", name, _read_uid(definition), stays=True)
+            return self._deletions.delete("CustomResourceDefinition", "", name, read_uid(definition), stays=True)
         return False
 
     def _delete_operator_groups(self) -> None:
         """Delete the OperatorGroups of the collection. An OperatorGroup in a namespace with other operators is recorded
         as an object that remains.
         """
-        gone = self._list_changed()
+        gone = self._deletions.list_changed()
         left = [*self._list_olm_objects("Subscription"), *self._list_olm_objects("ClusterServiceVersion")]
         used = {
             str(item["metadata"].get("namespace", ""))
@@ -333,83 +326,14 @@ class Remover:
         for found in self._list_olm_objects("OperatorGroup"):
             group = olm.operator_group(found)
             if group.ours and group.namespace in used:
-                self._stays.append(
+                self._deletions.stays.append(
                     RetainedObject(
                         f"OperatorGroup {group.namespace}/{group.name}", "its namespace contains other operators"
                     )
                 )
             elif group.ours:
-                self._delete_object("OperatorGroup", group.namespace, group.name, _read_uid(found))
-
-    def _delete_object(
-        self, kind: Kind, namespace: str, name: str, uid: str, shown: str = "", stays: bool = False
-    ) -> bool:
-        """Delete an object, wait until it is gone, and record the outcome. Return False if the API server refused the
-        deletion or the object still exists after the wait. A missing object counts as gone.
-
-        :param kind: name of the kind, or its API path, plural and scope
-        :param namespace: namespace of the object; empty for a cluster-scoped object
-        :param uid: uid of the object, as read when its owner was judged. Another object of its name counts as absent
-        :param shown: name of the kind for the outcome, if ``kind`` is not a name
-        :param stays: whether an object that cannot be deleted is reported as remaining instead of as refused
-        """
-        applied = AppliedObject(shown or str(kind), name, namespace)
-        before: typing.Optional[Resource] = None
-        try:
-            before = self._find_object(kind, namespace, name, uid)
-            there = before is not None and self._cluster.delete(
-                kind, namespace, name, dry_run=self._check_mode, only={"uid": uid}
-            )
-            left = self._await_deletion(kind, namespace, name, uid) if there else None
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            left, applied = (
-                None,
-                dataclasses.replace(applied, action="refused", reason=error.reason, refusal=error.text),
-            )
-            if stays:
-                self._stays.append(
-                    RetainedObject(f"{applied.kind} {name}", f"the API server refuses to delete it: {error.text}")
-                )
-                return False
-        else:
-            applied = dataclasses.replace(applied, action="deleted" if there else "absent")
-        if left is not None:
-            held = ", ".join(left["metadata"].get("finalizers") or []) or "none"
-            applied = dataclasses.replace(
-                applied,
-                action="refused",
-                reason="Remains",
-                refusal=f"still exists after its deletion; finalizers: {held}",
-            )
-        self._outcomes.append(Outcome(applied, strip_volatile(before) if before is not None else None))
-        return applied.action != "refused"
-
-    def _find_object(self, kind: Kind, namespace: str, name: str, uid: str = "") -> typing.Optional[Resource]:
-        """Return an object as it is now. Return None if it does not exist, or if it has another uid than ``uid``.
-
-        :param namespace: namespace of the object; empty for a cluster-scoped object
-        :param uid: uid of the object; empty for any
-        """
-        found = (item for item in self._cluster.list(kind, namespace, fields=f"metadata.name={name}").items)
-        return next((item for item in found if name_of(item) == name and uid in ("", _read_uid(item))), None)
-
-    def _await_deletion(self, kind: Kind, namespace: str, name: str, uid: str) -> typing.Optional[Resource]:
-        """Wait until an object is gone. Return None if it is gone, otherwise the object as it is after the wait. In
-        check mode, return None at once.
-
-        :param namespace: namespace of the object; empty for a cluster-scoped object
-        :param uid: uid of the object. Another object of this name counts as gone
-        """
-        if self._check_mode:
-            return None
-        return self._waits.await_gone(lambda: self._find_object(kind, namespace, name, uid))
+                self._deletions.delete("OperatorGroup", group.namespace, group.name, read_uid(found))
 
 
 def _is_own(item: Resource) -> bool:
     return has_our_label(item) and not is_copied(item) and not find_owner_mark(item)
-
-
-def _read_uid(item: Resource) -> str:
-    return str(mapping_at(item, "metadata").get("uid", ""))

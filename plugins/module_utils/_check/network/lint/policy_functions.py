@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ...._analysis.controllers.sriov_operator import MELLANOX
+from ...._analysis.controllers.sriov.changes import MELLANOX
 from ...._analysis.fleet.vendors import load_rdma
 from ...._model.base.phrases import count_of
 from ...._model.node.hca import NodeHcas

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._analysis.controllers.sriov_operator import nearest_match, policy_selects
+from ...._analysis.controllers.sriov.policies import nearest_match, policy_selects
 from ...._model.kubernetes.objects import ClusterNode
 from ...._model.node.hca import Hca, PciFunction
 from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface, SupportedNic

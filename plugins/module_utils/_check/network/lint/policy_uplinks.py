@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import typing
 
-from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
-from ...._analysis.controllers.sriov_reset import find_function_change
+from ...._analysis.controllers.sriov.function_reset import find_function_change
+from ...._analysis.controllers.sriov.policies import find_wanted_by, policy_selects
 from ...._analysis.fleet.nics_in_use import is_needed, is_unread
 from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface
 from .policy_context import UPLINK, ClusterBefore, Objection

@@ -17,7 +17,7 @@ import dataclasses
 import re
 import typing
 
-from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
+from ...._analysis.controllers.sriov.policies import find_wanted_by, policy_selects
 from ...._model.base.marks import DEFAULT_INTENT
 from ...._model.base.phrases import count_of
 from ...._model.kubernetes.objects import ClusterNode
