@@ -9,13 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..boundary.fabric import (
-    COUNTERS,
-    FABRIC_PORTS,
-    AnyLid,
-    Guid,
-    SwitchPort,
-)
+from ..boundary.fabric import COUNTERS, FABRIC_PORTS, AnyLid, Guid, SwitchPort
 from ..boundary.numbers import Count, Counter, Seconds
 from ..boundary.words import Word
 

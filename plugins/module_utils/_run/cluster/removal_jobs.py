@@ -12,7 +12,8 @@ import typing
 from ..._model.base.marks import INTENT_LABEL, RUN_LABEL, is_ours
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
-from ..._model.kubernetes.scope import Scope, find_selector
+from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope_fields import find_selector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
