@@ -50,45 +50,14 @@ options:
     type: list
     elements: str
     choices:
-      - PyTorchJob
-      - TrainJob
-      - TrainingRuntime
-      - Pod
-      - SriovNetwork
-      - SriovIBNetwork
-      - MacvlanNetwork
-      - IPoIBNetwork
-      - HostDeviceNetwork
-      - NetworkAttachmentDefinition
-      - NicClusterPolicy
-      - SriovNetworkNodePolicy
-      - SriovNetworkPoolConfig
-      - IPPool.nv-ipam.nvidia.com
-      - CIDRPool.nv-ipam.nvidia.com
-      - NicConfigurationTemplate
-      - Tuned
-      - Namespace
-      - ConfigMap
-      - SecurityContextConstraints
+      [PyTorchJob, TrainJob, TrainingRuntime, Pod, SriovNetwork, SriovIBNetwork, MacvlanNetwork, IPoIBNetwork,
+      HostDeviceNetwork, NetworkAttachmentDefinition, NicClusterPolicy, SriovNetworkNodePolicy, SriovNetworkPoolConfig,
+      IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, NicConfigurationTemplate, Tuned, Namespace, ConfigMap,
+      SecurityContextConstraints]
     default:
-      - PyTorchJob
-      - TrainJob
-      - TrainingRuntime
-      - Pod
-      - SriovNetwork
-      - SriovIBNetwork
-      - MacvlanNetwork
-      - IPoIBNetwork
-      - HostDeviceNetwork
-      - NetworkAttachmentDefinition
-      - NicClusterPolicy
-      - SriovNetworkNodePolicy
-      - SriovNetworkPoolConfig
-      - IPPool.nv-ipam.nvidia.com
-      - CIDRPool.nv-ipam.nvidia.com
-      - NicConfigurationTemplate
-      - Tuned
-      - Namespace
+      [PyTorchJob, TrainJob, TrainingRuntime, Pod, SriovNetwork, SriovIBNetwork, MacvlanNetwork, IPoIBNetwork,
+      HostDeviceNetwork, NetworkAttachmentDefinition, NicClusterPolicy, SriovNetworkNodePolicy, SriovNetworkPoolConfig,
+      IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, NicConfigurationTemplate, Tuned, Namespace]
   absent_namespaces:
     description:
       - Namespaces that were not there when somebody looked whose they are, see
