@@ -251,10 +251,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.leftovers import find_all_leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.leftovers import (
+    find_all_leftovers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers

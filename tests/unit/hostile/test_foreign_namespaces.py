@@ -81,7 +81,7 @@ ROWS: dict[str, Row] = {
     "_observe/kubernetes/machines.py find_labelled": {},
     "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": USES},
     "_observe/operators/busy_nodes.py find_busy_nodes": {"SriovNetworkNodeState": GIVEN},
-    "_observe/kubernetes/removable_objects.py _list_labelled": dict.fromkeys(
+    "_observe/kubernetes/removal/removable_objects.py _list_labelled": dict.fromkeys(
         (
             "CIDRPool.nv-ipam.nvidia.com",
             "IPPool.nv-ipam.nvidia.com",

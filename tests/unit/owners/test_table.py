@@ -32,8 +32,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope

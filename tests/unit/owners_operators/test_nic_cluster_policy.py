@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.nic_policy import list_components
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 

@@ -24,8 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.sc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import (
     find_leftovers,
     remove_all,
 )

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder

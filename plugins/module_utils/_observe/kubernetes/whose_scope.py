@@ -20,7 +20,7 @@ from ..operators.sriov_operator import find_namespace
 from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource
-from .removable_objects import Removal, list_objects
+from .removal.removable_objects import Removal, list_objects
 
 _POLICY = "SriovNetworkNodePolicy"
 #: kinds of the collection that select nodes by labels

@@ -20,10 +20,10 @@ from ..._model.operators.operators import GPU_RESOURCES
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, title_of, why_not_read
 from ..kubernetes.client import Cluster
-from ..kubernetes.copies import keep_other
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
 from ..kubernetes.outcome import Outcome, has_our_label
+from ..kubernetes.removal.copies import keep_other
 
 #: kinds of the SR-IOV network operator by which a user asks for something
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")

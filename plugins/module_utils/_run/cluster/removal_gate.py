@@ -18,7 +18,7 @@ from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource, group_of
 from ..._observe.kubernetes.machines import find_labelled
-from ..._observe.kubernetes.removable_objects import Removal
+from ..._observe.kubernetes.removal.removable_objects import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.drain_blockers import read_drain_blockers

@@ -15,9 +15,9 @@ from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope
 from ..._model.kubernetes.scope_fields import find_selector
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.removable_objects import Removal, list_objects
+from ..._observe.kubernetes.removal.copies import split_copies, split_other_intents
+from ..._observe.kubernetes.removal.removable_objects import Removal, list_objects
 from ..._observe.operators.users import split_needed
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.job.train_job import find_runtime
