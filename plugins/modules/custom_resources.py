@@ -257,8 +257,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.paused_pools import explain_by
 

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.pool_reboot import PoolReboot
 from tests.unit.owners.test_shared_configs import NAME, of_host, prepare
 from tests.unit.run.test_intents import SELECTOR, A, Api, intent_of, live, objects_of

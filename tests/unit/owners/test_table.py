@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.network impo
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.nic_configuration import render_templates
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import render_tuned
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
 from dev import rbac
 from tests.unit.owners.page import render
