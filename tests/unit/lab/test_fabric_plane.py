@@ -15,7 +15,7 @@ import typing
 import pytest
 
 from dev.steps import StepError
-from lab.fabric import emulated, fabric_faults, plane, port, raise_counter
+from lab.fabric import emulated, fault, plane, port, raise_counter
 from lab.fabric.fabric_faults import FABRIC_FAULTS
 from lab.fabric.model import Fabrics
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
@@ -202,7 +202,7 @@ class Fabric(FabricPlane):
 @pytest.fixture
 def sound(tmp_path: pathlib.Path, fabrics: Fabrics, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Fabric]:
     monkeypatch.setattr(plane, "READY_LIMIT", 0.2)
-    monkeypatch.setattr(fabric_faults, "SEEN_LIMIT", 0.2)
+    monkeypatch.setattr(fault, "SEEN_LIMIT", 0.2)
     programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
     lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
     lab.state, lab.commands, lab.widths = {}, [], {}
