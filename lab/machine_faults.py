@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 
-from .bmc import server
+from .bmc import bios
 from .fault import Action, Fault, Target, on_worker
 from .planes import Lab
 
@@ -85,7 +85,7 @@ def _sriov(on: bool) -> Action:
     def act(lab: Lab, target: Target) -> str:
         bmc = lab.bmc(target.worker)
 
-        def switch(bios: server.Bios) -> None:
+        def switch(bios: bios.Bios) -> None:
             bios.attributes[bmc.worker.bmc.sriov] = "Enabled" if on else "Disabled"
 
         bmc.alter(switch)
