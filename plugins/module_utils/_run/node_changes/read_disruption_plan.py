@@ -38,7 +38,7 @@ from ..._parse.operators.gpu_driver import parse_gpu_driver_change
 from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operations
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from ..cluster.function_holders import FunctionHolders
-from ..cluster.removal_driver import find_device_users
+from ..cluster.removal.driver import find_device_users
 from .card_templates import TEMPLATE, explain_unread, read_card_templates
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
