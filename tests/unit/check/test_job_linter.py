@@ -1754,6 +1754,30 @@ def test_network_devices_of_a_claim_have_rdma(
     assert status == "pass" or "rdma == true" in found[3]
 
 
+@pytest.mark.parametrize(
+    ("attachment", "status"),
+    [
+        (JobAttachment("training/tcp", ("macvlan",)), "fail"),
+        (JobAttachment("training/tcp", ("sriov",), "nvidia.com/rdma"), "pass"),
+        (JobAttachment("training/tcp", problem="spec.config is not valid JSON"), "pass"),
+    ],
+)
+def test_claims_without_rdma_are_reported_unless_a_network_can_bring_devices(
+    attachment: JobAttachment, status: str
+) -> None:
+    devices = (SliceDevice({"dra.net/rdma": False}),) * 2
+    world = dataclasses.replace(
+        THERE,
+        attachments=(*THERE.attachments, attachment),
+        device_slices=tuple(DeviceSlice("dra.net", node, 1, node, 2, devices) for node in ("worker-1", "worker-2"))
+        + tuple(DeviceSlice("gpu.nvidia.com", node, 1, node, 8) for node in ("worker-1", "worker-2")),
+    )
+    made = claimed()
+    template = made[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    template.setdefault("metadata", {})["annotations"] = {"k8s.v1.cni.cncf.io/networks": "training/tcp"}
+    assert of_claims(made, world)["job.device_claims"][0] == status
+
+
 def without(made: list[dict[str, typing.Any]]) -> None:
     del made[1]
 

@@ -31,7 +31,7 @@ def check_rdma(scope: LintedTemplate, known: DeviceClaims) -> typing.Iterator[Fi
     :param scope: pod template of a job, and the cluster in which it would run
     :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
-    if scope.tcp or scope.devices or scope.template.networks:
+    if scope.tcp or scope.devices or _may_get_devices(scope):
         return
     claims = [(item.name, known.find(scope.job.namespace, item)) for item in scope.template.device_claims]
     requests = [(name, request) for name, claim in claims if claim is not None for request in claim.requests]
@@ -52,6 +52,18 @@ def check_rdma(scope: LintedTemplate, known: DeviceClaims) -> typing.Iterator[Fi
             )
             measured = f"{without} of {count_of(len(values), 'device')} without RDMA"
             yield Finding(_CHECK, subject, WARN, measured, _EXPECTED, why, _SELECT)
+
+
+def _may_get_devices(scope: LintedTemplate) -> bool:
+    """Return whether a network of the annotation can bring RDMA devices into the pods: an attachment that is unknown
+    or has a resource of a device plugin, or any attachment of privileged pods. A bare macvlan brings no device.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
+    attachments = [item for _request, item in scope.attachments()]
+    if any(item is None or item.problem or item.resource for item in attachments):
+        return True
+    return bool(attachments) and all(container.privileged for container in scope.workers)
 
 
 def _list_rdma(request: DeviceRequest, known: DeviceClaims) -> list[typing.Optional[bool]]:
