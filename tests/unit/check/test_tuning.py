@@ -502,6 +502,37 @@ def test_in_a_fabric_of_two_vendors_each_nic_has_the_remedy_of_its_own(
     assert named is None or ("mlnx_qos" in text) == named
 
 
+@pytest.mark.parametrize(
+    ("vendor", "row", "reason", "part"),
+    [
+        ("1dd8", "roce_ecn", "ens1: only the driver packages of NVIDIA provide it", "with nicctl show qos"),
+        ("1dd8", "roce_pfc", "dcb -j pfc show dev ens1: Operation not supported", "with nicctl show qos"),
+        ("14e4", "roce_ecn", "ens1: only the driver packages of NVIDIA provide it", "the tool of the vendor"),
+        ("15b3", "roce_ecn", "ens1: only the driver packages of NVIDIA provide it", "Install DOCA-OFED"),
+        ("14e4", "roce_pfc", "dcb is not installed", "Install dcb"),
+    ],
+)
+def test_unread_roce_setting_has_the_remedy_of_the_vendor(vendor: str, row: str, reason: str, part: str) -> None:
+    fleet = healthy(ROCE)
+    facts: Facts = fleet.of("tuning")
+    nodes, tunings = dict(facts.nodes), dict(facts.tunings)
+    for name, seen in facts.nodes.items():
+        value = tunings[name].value
+        assert seen.value is not None and value is not None
+        hcas = tuple(of_vendor(hca, vendor) for hca in seen.value.hcas)
+        nodes[name] = dataclasses.replace(seen, value=dataclasses.replace(seen.value, hcas=hcas))
+        rows = {known: shown for known, shown in value.rows.items() if known != row}
+        tunings[name] = ObservedTuning(NodeTuning(rows, {row: reason}))
+    select = Select(pci=("0000:10:00.0", "0000:11:00.0"), hcas_per_node=2)
+    intent = dataclasses.replace(fleet.intent, fabrics=(dataclasses.replace(fleet.intent.fabrics[0], select=select),))
+    findings = check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+    found = [
+        item for item in findings if item.check == "tuning.roce" and f" {row}" in item.subject and item.status != PASS
+    ]
+    assert found and all(part in item.remedy for item in found), [item.remedy for item in found]
+    assert vendor == "15b3" or not any("DOCA" in item.remedy for item in found)
+
+
 def test_without_a_word_of_the_fabric_roce_is_advice() -> None:
     every = {name: {"roce_pfc": roce("none"), "roce_trust": roce("pcp")} for name in ROCE.names}
     assert {finding.status for finding in judged(ROCE, every, intent=with_roce(None))} == {WARN}

@@ -226,7 +226,7 @@ def _check_row(
     }
     found = [
         *_report_off(fabric, row, want, off, len(places), vendors),
-        *_report_unread(fabric, row, want, unread, len(places)),
+        *_report_unread(fabric, row, want, unread, len(places), vendors),
     ]
     if not (off and want.level == "fail"):
         found += _check_sides(fabric, row, want, by_value, off, vendors)
@@ -260,13 +260,27 @@ def _report_off(
 
 
 def _report_unread(
-    fabric: Fabric, row: TuningRow, want: ExpectedValue, unread: typing.Mapping[_Place, str], count: int
+    fabric: Fabric,
+    row: TuningRow,
+    want: ExpectedValue,
+    unread: typing.Mapping[_Place, str],
+    count: int,
+    vendors: _Vendors,
 ) -> typing.Iterator[Finding]:
+    """Report HCAs whose RoCE setting could not be read: one finding for each vendor, and for each node if the intent
+    requires the setting.
+
+    :param row: tuning row of the RoCE setting
+    :param want: value that the HCAs must have
+    :param unread: reason for each HCA
+    :param count: number of HCAs of the fabric
+    :param vendors: vendor of each HCA, for the remedy
+    """
     status: Status = UNKNOWN if want.level == "fail" and want.rule else WARN
-    groups: dict[str, list[_Place]] = {}
+    groups: dict[tuple[str, typing.Optional[Vendor]], list[_Place]] = {}
     for place in unread:
-        groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
-    for node, group in groups.items():
+        groups.setdefault((place[0] if status == UNKNOWN else "", vendors[place]), []).append(place)
+    for (node, vendor), group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_list_names(group)}"
         reason = unread[group[0]]
         yield Finding(
@@ -276,7 +290,7 @@ def _report_unread(
             "not read",
             unread_texts.describe_expected(row, want.text if want.rule else ""),
             unread_texts.explain(reason, len(group), count, "HCA"),
-            unread_texts.choose_remedy(reason, group[0][0], row),
+            unread_texts.choose_remedy(reason, group[0][0], row, vendor),
         )
 
 

@@ -6,11 +6,16 @@ could not be read.
 
 from __future__ import annotations
 
+import typing
+
+from ..._analysis.fleet.vendors import NVIDIA, Vendor
 from ..._model.base.phrases import format_clause
 from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
 MISSING = "the stored data of the node lacks this value, as data of an older version of linerate.rdma does"
+#: part of the reason for files that only NVIDIA's driver packages provide
+_OF_NVIDIA = "only the driver packages of NVIDIA"
 #: beginning of the reason for devices or CPUs without a value
 NO_VALUE = "no value for"
 _AGAIN = "then run stage tuning again."
@@ -47,7 +52,7 @@ _REMEDIES = (
         f"Update the GPU driver on NODE to a version whose nvidia-smi has this field, {_AGAIN}",
     ),
     (
-        "only the driver packages of NVIDIA",
+        _OF_NVIDIA,
         f"Install DOCA-OFED on NODE, {_AGAIN} If the node keeps the driver of the kernel, waive this finding.",
     ),
     (
@@ -91,12 +96,21 @@ def explain(reason: str, part: int, count: int, noun: str) -> str:
     return f"The value was not read on {part} of {count} {noun}{'' if count == 1 else 's'}: {format_clause(reason)}."
 
 
-def choose_remedy(reason: str, node: str, row: TuningRow) -> str:
+def choose_remedy(reason: str, node: str, row: TuningRow, vendor: typing.Optional[Vendor] = NVIDIA) -> str:
     """Return the remedy for a tuning row that could not be read, which depends on the reason.
 
     :param reason: reason why the row could not be read
     :param node: name of a node with this reason
+    :param vendor: vendor of the NICs whose setting the row is; None for NICs of an unknown vendor
     """
+    own = vendor.priorities if vendor else "the tool of the vendor of the NIC"
+    by_dcb = own.startswith("dcb ")
+    if vendor is not NVIDIA and (_OF_NVIDIA in reason or ("dcb" in reason and not by_dcb)):
+        return (
+            f"The driver of this NIC does not report the setting. Read it on {node} with"
+            f" {'the tool of the vendor of the NIC' if by_dcb else own}, and compare it with the setting of the switch"
+            " port. If they agree, waive this finding with the output as the reason."
+        )
     for part, remedy in _REMEDIES:
         if part in reason:
             return remedy.replace("NODE", node)
