@@ -107,6 +107,34 @@ def test_without_tools_what_runs_decides() -> None:
 
 
 @pytest.mark.parametrize(
+    ("vendor", "stored", "remedy"),
+    [
+        ("8086", "7.3.4", ""),
+        ("8086", "7.3.5", "devlink dev info pci/0000:10:00.0"),
+        ("14e4", "7.3.5", "Drain the node and power-cycle it."),
+    ],
+)
+def test_version_of_a_nic_of_another_vendor_is_not_compared_with_sysfs_and_has_no_tool_of_nvidia(
+    vendor: str, stored: str, remedy: str
+) -> None:
+    """sysfs shows 28.43.1014, which is the version of another part on these NICs."""
+    fleet = healthy(PAIR)
+    nodes = dict(of(fleet, "hcas"))
+    first, *rest = nodes[NODE].value.hcas
+    first = dataclasses.replace(first, pci=dataclasses.replace(first.pci, vendor=vendor))
+    nodes[NODE] = ObservedHcas(dataclasses.replace(nodes[NODE].value, hcas=(first, *rest)))
+    firmware = with_first(
+        fleet,
+        lambda hca: dataclasses.replace(
+            hca, running=ReportedSetting("7.3.4", "devlink"), stored=ReportedSetting(stored, "devlink")
+        ),
+    )
+    found = [item for item in judged(fleet, nodes=nodes, firmware=firmware) if "7.3.4" in item.measured]
+    assert bool(found) == bool(remedy)
+    assert all(remedy in item.remedy and "mst" not in item.remedy for item in found)
+
+
+@pytest.mark.parametrize(
     ("change", "status", "why"),
     [
         # what the next reset takes away is there now

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.node.firmware import way_of_reset
 from ..._model.node.hca import Hca
 
 
@@ -220,6 +221,18 @@ def describe_burning(hca: Hca) -> str:
     """
     vendor = find_vendor(hca)
     return _add_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
+
+
+def activate_firmware(hca: Hca, address: str) -> str:
+    """Return the instruction that makes a NIC run the firmware in its flash, as remedy of a finding. Only NVIDIA has a
+    command for it.
+
+    :param address: PCI address of the function
+    """
+    vendor = find_vendor(hca)
+    if vendor is NVIDIA:
+        return way_of_reset(hca.pci.device if hca.pci else "", address)
+    return f"Drain the node and power-cycle it. Then run devlink dev info pci/{address} on the node."
 
 
 def link_command(hca: typing.Optional[Hca], address: str) -> str:

@@ -247,9 +247,11 @@ def _check_pending(
     :param seen: firmware that mstflint or another tool reports; None if no tool did
     :param nic: NicDevice of NVIDIA's operator; None if there is none
     """
-    device = hca.pci.device if hca.pci else ""
     told = seen.running if seen else None
-    running = (told.value if told else None) or hca.firmware
+    # of the other vendors sysfs shows the version of another part, such as that of the RDMA interface for irdma [src
+    # linux drivers/infiniband/hw/irdma/verbs.c irdma_get_dev_fw_str]
+    by_driver = hca.firmware if vendors.find_vendor(hca) is vendors.NVIDIA else None
+    running = (told.value if told else None) or by_driver
     stored, source = (
         (nic.firmware, "NicDevice")
         if nic and nic.firmware
@@ -264,12 +266,12 @@ def _check_pending(
             f"firmware {running} running, {stored} stored",
             "the stored version running",
             why,
-            way_of_reset(device, function.address),
+            vendors.activate_firmware(hca, function.address),
         )
-    if told and told.value and hca.firmware and split_version(told.value) != split_version(hca.firmware):
+    if told and told.value and by_driver and split_version(told.value) != split_version(by_driver):
         yield FirmwareObjection(
             WARN,
-            f"firmware {told.value} reported by {told.source}, {hca.firmware} by the driver",
+            f"firmware {told.value} reported by {told.source}, {by_driver} by the driver",
             "the same version from both sources",
             f"The tool {told.source} and the driver report different versions, so the running version is unknown.",
             f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver on the"
