@@ -210,6 +210,15 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         "3,9,1,-;mlx5_core 0000:3c:00.0: poll_health:820:(pid 0): device's health compromised - reached miss count",
         "4,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
         "3,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer",
+        "4,9,1,-;pcieport 0000:18:01.0: AER: aer_status: 0x00004000, aer_mask: 0x00000000",
+        "3,9,1,-;mlx5_core 0000:3c:00.0: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module 0, Cable"
+        " error, High Temperature",
+        "6,9,1,-;mlx5_core 0000:3c:00.0: Port module event: module 0, Cable plugged",
+        "4,9,1,-;mlx5_core 0000:3d:00.0: temp_warn:171:(pid 0): High temperature on sensors with bit set 0 1",
+        "4,9,1,-;mlx5_core 0000:3d:00.0: mlx5_pcie_event:299: Detected insufficient power on the PCIe slot (27W).",
+        "4,9,1,-;bnxt_en 0000:c1:00.0 ens1f0np0: Detected firmware fatal condition, initiating reset",
+        "6,9,1,-;amdgpu 0000:c3:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block",
+        "6,9,1,-;amdgpu 0000:c4:00.0: amdgpu: 0 uncorrectable hardware errors detected in umc block",
         # what it tells of each HCA when it starts
         "6,9,1,-;mlx5_core 0000:3c:00.0: 63.008 Gb/s available PCIe bandwidth",
     ]
@@ -218,6 +227,11 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         ("mlx5 health", "0000:3c:00.0"),
         ("PCIe error Correctable", "0000:17:01.0"),
         ("PCIe error Uncorrectable", "0000:17:01.0"),
+        ("PCIe error reported by the firmware of the machine", "0000:18:01.0"),
+        ("mlx5 port module error", "0000:3c:00.0"),
+        ("mlx5 high temperature", "0000:3d:00.0"),
+        ("bnxt firmware fatal", "0000:c1:00.0"),
+        ("amdgpu uncorrectable error", "0000:c3:00.0"),
     }
 
 

@@ -25,6 +25,21 @@ _KINDS: tuple[tuple[typing.Pattern[str], str], ...] = (
         "mlx5 health",
     ),
     (re.compile(_ADDRESS + r": PCIe Bus Error: severity=(Correct(?:ed|able)|Uncorrect(?:ed|able))"), "PCIe error {}"),
+    # where the firmware of the machine handles PCIe errors first: pcieport 0000:17:01.0: AER: aer_status: 0x00004000,
+    # aer_mask: 0x00000000 [pci/pcie/aer.c pci_print_aer]
+    (re.compile(_ADDRESS + r": (?:AER: )?aer_status: 0x()"), "PCIe error reported by the firmware of the machine"),
+    # Port module event[error]: module 0, Cable error, High Temperature; temp_warn:171:(pid 0): High temperature on
+    # sensors with bit set 0 1. A slot with too little power is left out: some machines report it at each boot, without
+    # an effect [mlx5/core/events.c]
+    (re.compile(r"mlx5_core " + _ADDRESS + r": .{0,400}Port module event\[error\]()"), "mlx5 port module error"),
+    (re.compile(r"mlx5_core " + _ADDRESS + r": .{0,400}High temperature on sensors()"), "mlx5 high temperature"),
+    # bnxt_en 0000:c1:00.0 ens1f0np0: Detected firmware fatal condition, initiating reset [bnxt.c bnxt_fw_exception]
+    (re.compile(r"bnxt_en " + _ADDRESS + r"[ :].{0,100}Detected firmware fatal condition()"), "bnxt firmware fatal"),
+    # amdgpu 0000:c3:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block [amdgpu_ras.c]
+    (
+        re.compile(r"amdgpu " + _ADDRESS + r": .{0,100}\b0*[1-9][0-9]{0,19} uncorrectable hardware errors() detected"),
+        "amdgpu uncorrectable error",
+    ),
 )
 
 Fault = tuple[str, str]
