@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.absent import explain_absent
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.others import drop_unused_hcas
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas
@@ -801,3 +802,43 @@ def test_memory_manager_without_a_state_file_is_not_the_value_none() -> None:
     (odd,) = [item for item in found if item.check == "tuning.alike" and item.subject == "memory_manager of node-1"]
     assert "no file /var/lib/kubelet/memory_manager_state" in odd.why and "memoryManagerPolicy" in odd.remedy
     assert odd.expected == "memory manager policy: the value none, as on comparable nodes"
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "acs", "unread"),
+    [
+        # on the other socket
+        ("pci0000:80 0000:80:01.0 0000:90:00.0", "SYS", (), ()),
+        # behind the same switch as the GPU
+        ("pci0000:00 0000:00:01.0 0000:15:00.0 0000:16:01.0 0000:1b:00.0", "PIX", (), ("acs",)),
+        # an older version of the collection did not store it
+        (None, "", (), ("acs", "gpu_nic_path")),
+    ],
+)
+def test_path_of_a_gpu_leads_to_an_hca_of_a_fabric_and_not_to_a_nearer_nic(
+    place: typing.Optional[str], path: str, acs: tuple[RowReading, ...], unread: tuple[str, ...]
+) -> None:
+    """A NIC that no fabric uses is beside the GPU, behind a port of its switch."""
+    fleet = healthy(PAIR)
+    seen = fleet.of("tuning").nodes["node-1"].value
+    assert seen is not None
+    (hca, *_more) = [item for item in seen.hcas if not item.is_virtual]
+    front = dataclasses.replace(
+        hca, name="front", pci=dataclasses.replace(hca.pci, vendor="8086"), ports=(), netdevs=()
+    )
+    ways = (
+        RowReading("pci0000:00 0000:00:01.0 0000:15:00.0 0000:16:00.0 0000:18:00.0", ("0000:18:00.0",)),
+        RowReading("pci0000:00 0000:00:01.0 0000:15:00.0 0000:16:00.0 0000:19:00.0", ("front",)),
+        *((RowReading(place, (hca.name,)),) if place else ()),
+    )
+    rows = {
+        "gpu_nic_path": shows("PIX", "0000:18:00.0 front"),
+        "acs": shows("direct", "0000:17:00.0"),
+        "pci_way": ways,
+        "gpu_numa": shows("0", "0000:18:00.0"),
+        "hca_numa": (RowReading("0", ("front",)), RowReading("1", (hca.name,))),
+    }
+    nodes = {"node-1": dataclasses.replace(seen, hcas=(hca, front))}
+    found = drop_unused_hcas(fleet.intent, nodes, {"node-1": NodeTuning(rows)})["node-1"]
+    assert found.rows["gpu_nic_path"] == ((RowReading(path, (f"0000:18:00.0 {hca.name}",)),) if path else ())
+    assert found.rows["acs"] == acs and tuple(sorted(found.unread)) == unread

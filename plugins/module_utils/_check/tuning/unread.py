@@ -14,6 +14,8 @@ from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
 MISSING = "the stored data of the node lacks this value, as data of an older version of linerate.rdma does"
+#: end of the reason for a bridge that was not read
+ONLY_NEAREST = "only the bridges to the nearest NIC were read, and no fabric uses that NIC"
 #: part of the reason for files that only NVIDIA's driver packages provide
 _OF_NVIDIA = "only the driver packages of NVIDIA"
 #: beginning of the reason for devices or CPUs without a value
@@ -25,6 +27,12 @@ _REMEDIES = (
         MISSING,
         "Run stage tuning again, which reads NODE with the installed version. If the finding remains, report it to the"
         " developers of linerate.rdma, with the version that ansible-galaxy collection list linerate.rdma shows.",
+    ),
+    (
+        ONLY_NEAREST,
+        "Run lspci -vvv as root on NODE, with -s and the address of the bridge. If its line ACSCtl shows ReqRedir- and"
+        " CmpltRedir-, waive this finding with that line as the reason. Otherwise set the kernel argument"
+        " pci=disable_acs_redir for this bridge.",
     ),
     (
         "dcb is not installed",
