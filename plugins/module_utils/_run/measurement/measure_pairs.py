@@ -42,6 +42,7 @@ from ..._check.bandwidth.results import (
 )
 from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
+from ..._model.base.phrases import format_duration, format_estimate
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -145,7 +146,7 @@ class BandwidthRun:
         latencies: list[PairLatency] = []
         plans = plan_rounds(self._plan, self._seen)
         for planned in plans:
-            hours = f"about {planned.seconds / 60:.0f} min, at most {planned.most_seconds / 60:.0f} min"
+            hours = f"{format_estimate(planned.seconds)}, at most {format_duration(planned.most_seconds)}"
             rounds = (
                 describe_cover(planned)
                 if planned.cover is not None
