@@ -396,9 +396,9 @@ def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Pla
     assert (
         "first: null" in alone.told
         and "green: false" in alone.told
-        and "summary: 'OPEN - stage fabric: 1 pass - passed'" in alone.told
+        and "summary: 'PASSED - stage fabric: 1 pass'" in alone.told
     ), alone.told
-    assert "linerate.rdma: OPEN - stage fabric: 1 pass - passed - record: " in alone.output
+    assert "linerate.rdma: PASSED - stage fabric: 1 pass - record: " in alone.output
     run = player.play("linerate.rdma.site", "--tags", "discover,report")
     assert run.code != 0 and run.report is not None
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]
