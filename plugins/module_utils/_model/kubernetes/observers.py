@@ -114,6 +114,7 @@ class ObserverSet:
     :ivar node_selector: required labels of a node
     :ivar nodes: node names in the affinity; empty for all nodes
     :ivar run: id of the run that owns the DaemonSet; empty for none
+    :ivar image: image of its container, for messages
     """
 
     name: Subdomain
@@ -123,6 +124,7 @@ class ObserverSet:
     node_selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     run: str = ""
+    image: str = "the image"
 
     def is_controller_of(self, pod: ObserverPod) -> bool:
         """Return whether a pod belongs to this DaemonSet, by its controller's uid. Labels are not sufficient, since any

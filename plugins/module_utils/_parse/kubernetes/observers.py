@@ -85,6 +85,7 @@ def observer_set(resource: Resource) -> ObserverSet:
     seen = number_of(mapping_at(resource, "status").get("observedGeneration", 0), f"{title}: observedGeneration")
     template = mapping_at(resource, "spec", "template")
     selector = mapping_at(template, "spec", "nodeSelector")
+    containers = items_of(mapping_at(template, "spec"), "containers", title)
     return ObserverSet(
         name=text_of(SUBDOMAIN, name_of(resource), title),
         uid=normalize_known(UID, metadata.get("uid")),
@@ -93,6 +94,7 @@ def observer_set(resource: Resource) -> ObserverSet:
         node_selector={str(key): str(value) for key, value in selector.items()},
         nodes=_list_affinity_nodes(mapping_at(template, "spec"), title),
         run=labels_of(resource).get(_RUN, ""),
+        image=next((excerpt_of(item["image"]) for item in containers if item.get("image")), "the image"),
     )
 
 
