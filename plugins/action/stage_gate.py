@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing
 
+from ansible.utils.display import Display
+
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import powers
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
@@ -28,7 +30,7 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["report_dir"], options["run"])
         for line in list_power_lines(options):
-            self._display.v(line)
+            Display().v(line)
         return {
             **judge_facts(options, folder, bool(self._task.check_mode)),
             "holder": get_holder(),

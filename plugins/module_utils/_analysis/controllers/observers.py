@@ -296,7 +296,11 @@ class _Index:
             return self._lost(node)
         if pod.suspect == "image":
             why, remedy = explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))
-            return "image", f"{daemon.image} cannot be pulled. {why} {self._quote_pull_error(pod)}", remedy
+            return (
+                "image",
+                f"{daemon.image or 'the image'} cannot be pulled. {why} {self._quote_pull_error(pod)}",
+                remedy,
+            )
         if pod.suspect == "container":
             return (
                 "container",
