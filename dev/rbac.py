@@ -37,7 +37,7 @@ FOLDER = ROOT / powers.FOLDER
 OPERATOR, JOBS, OBSERVERS = "sriov-network-operator", "training", "linerate-observers"
 _GROUP = "rbac.authorization.k8s.io"
 #: the groups of users, and what they may do
-OPERATORS, VIEWERS = "linerate-rdma-operators", "linerate-rdma-viewers"
+OPERATORS, VIEWERS = powers.GROUP, "linerate-rdma-viewers"
 _SECURITY = {
     **{f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")},
     "security.openshift.io/scc.podSecurityLabelSync": "false",
@@ -53,9 +53,9 @@ _HEAD = """---
 _TABLE = """# Rights
 
 A file for each power that a run may need in the cluster, for an admin of the cluster to apply. `ansible-playbook
-linerate.rdma.validate` names the files that an intent needs (`validate.powers`): apply these, and no others. **"Equals"
-says what a file amounts to in the hands of an attacker who has the credentials of the run**; [security](../security.md)
-says what that means for the controller that keeps them.
+linerate.rdma.validate -v` names the files that an intent needs (`validate.powers`): apply these, and no others.
+**"Equals" says what a file amounts to in the hands of an attacker who has the credentials of the run**;
+[security](../security.md) says what that means for the controller that keeps them.
 
 | file | a run | needed by | equals | why, or what it can do at worst |
 |---|---|---|---|---|

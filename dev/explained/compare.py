@@ -32,6 +32,8 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "The job did not use its assigned network: NCCL fell back to TCP.",
             "The network has a fault: see the findings of stages `fabric` and `bandwidth`.",
+            "The difference is within the noise of the measurements (warn): up to 50 % over TCP or where the ranges of"
+            " the figures overlap, otherwise up to 10 % for a job and 5 % for RDMA.",
             "A network that is not in the intent was measured as well (warn).",
         ),
         look=("kubectl logs POD -n NAMESPACE",),

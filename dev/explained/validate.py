@@ -395,6 +395,28 @@ EXPLAINED: dict[str, Explanation] = {
             " into a warning."
         ),
     ),
+    "validate.room": Explanation(
+        means=(
+            "A node has less free CPU or memory than the measuring pods request together. The scheduler would leave"
+            " these pods pending, so stage `bandwidth` would have no figure of the node."
+        ),
+        measured=(
+            "Allocatable of the Node, less the requests of its pods and of an observer. Pods that this collection"
+            " created do not count. The measuring pods of a fabric are one for each rail; stage `collectives` has one"
+            " pod on each node."
+        ),
+        causes=(
+            "`pods.cpu` or `pods.memory` of the fabric is larger than a small node permits, such as a virtual machine"
+            " with 2 CPUs.",
+            "Pods of jobs request the CPUs or the memory now (warn).",
+            "The user may not list nodes or pods (warn).",
+        ),
+        look=("kubectl describe node NODE", "kubectl get pods -A --field-selector spec.nodeName=NODE"),
+        remedy=(
+            "Set `pods.cpu` or `pods.memory` of the fabric to the value in the finding, or end pods on the node. Then"
+            " run stage `validate` again."
+        ),
+    ),
     "validate.routes": Explanation(
         means="A route of the pods cannot work, or sends all traffic of the pods over the secondary network.",
         measured="`ipam.routes`, compared with the range, its gateway and its IP version.",

@@ -13,7 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Looks for the Python library C(kubernetes), the credentials of the API server and Helm. Asks the API server for its
-    version and for the user's rights.
+    version, for the user's rights, and for the free CPU and memory of the nodes.
   - Does not fail if something is missing. The check of the stage C(validate) judges the result. It considers only the
     stages that this invocation of C(ansible-playbook) runs.
 options:
@@ -88,6 +88,14 @@ controller:
     helm:
       description: Version of Helm, or the C(error) that says why there is none. V(null) if Helm is not needed.
       type: dict
+    room:
+      description:
+        - Of each node, C(cpu) in thousandths of a CPU and C(memory) in bytes that it offers to pods. How much of both
+          pods request that stay on the node is C(cpu_kept) and C(memory_kept), and that of other pods C(cpu_moving) and
+          C(memory_moving).
+        - V(null) if it could not be read. C(room_error) then says why.
+      type: list
+      elements: dict
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set

@@ -114,7 +114,7 @@ stats:
   description:
     - What a job that follows needs of the stage, if no report follows. It has the keys of
       RV(linerate.rdma.report#module:stats).
-    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if
+    - C(verdict) is V(PASSED), V(NOT GREEN) or V(CHECK MODE). V(PASSED) is followed by the number of waived findings, if
       there are any. C(green) is never true.
     - C(report) is the path of the record.
   type: dict

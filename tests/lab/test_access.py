@@ -88,7 +88,7 @@ def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
     assert run.code != 0
     measured = run.finding("network", "network.error", "stage network")["measured"]
     # before anything is read that a plan would build on
-    assert 'cannot get resource "leases"' in measured and "Grant the user the rights in docs/rbac" in measured
+    assert 'cannot get resource "leases"' in measured and "kubectl apply -f docs/rbac/change.yml" in measured
     assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
 
 

@@ -30,6 +30,7 @@ from .._observe.kubernetes.errors import CONFIGURATION, ApiError, api_error
 from .._observe.kubernetes.identity import read_cluster_uid
 from .._observe.kubernetes.outcome import Outcome
 from .._parse.kubernetes.no_answer import cause_of
+from .contexts import refuse_missing_context
 from .credentials import Credentials, find_credentials
 from .fact_modules import FACT_SPEC, find_folder
 from .module import INTENT_SPEC
@@ -140,6 +141,7 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
     :raises ApiError: the configuration is missing or invalid, or the API server does not answer
     """
     found.examine()
+    refuse_missing_context(found, os.environ)
     try:
         return wait_for_answer(FIRST_ANSWER, lambda: get_api_client(**options), found.where)
     except ApiError:

@@ -15,12 +15,14 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._model.base.errors import RdmaError
 from .._model.intent.intent import Intent
 from .._model.kubernetes.controller import ControllerFacts, HelmFacts
 from .._model.kubernetes.rights_needed import list_needed_rights
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import ApiError
 from .._observe.kubernetes.rights import observe
+from .._observe.kubernetes.room import observe as observe_room
 from .._observe.operators.sriov_operator import namespace_of_operator
 from .._observe.process.command import run
 from .cluster import FIRST_ANSWER, connect, get_library_version, select_options, wait_for_answer
@@ -55,6 +57,10 @@ def look(
     except ApiError as error:
         return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
     seen = dataclasses.replace(seen, server=server)
+    try:
+        seen = dataclasses.replace(seen, room=observe_room(cluster))
+    except RdmaError as error:
+        seen = dataclasses.replace(seen, room_error=error.seen)
     if intent is None:
         return seen
     try:

@@ -37,6 +37,7 @@ from .._model.run.findings import STAGES
 from .._model.run.records import (
     CLOSED,
     OPEN,
+    OUTCOMES,
     Record,
     compute_duration,
     describe_outcome,
@@ -66,8 +67,8 @@ FRAME_SPEC: dict[str, typing.Any] = {
 }
 #: lines of a judgement on a terminal; the record has all
 MOST_LINES = 400
-#: the verdict over a stage that has no report after it: its gate is open. Only a run of all stages is ever green
-STAGE_OPEN = "OPEN"
+#: the verdict over a stage that has no report after it and passed. Only a run of all stages is ever green
+STAGE_PASSED = "PASSED"
 
 Data = dict[str, typing.Any]
 
@@ -367,10 +368,13 @@ def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
     )
     # the stages that were not run say nothing about this one
     alone = dataclasses.replace(of_run, stages=tuple(stage for stage in of_run.stages if stage.record))
+    counts = describe_record(record)[0]
     if record.gate == OPEN and not record.check_mode:
         alone = dataclasses.replace(
-            alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN
+            alone, verdict=f"{STAGE_PASSED}, {alone.waived} WAIVED" if alone.waived else STAGE_PASSED
         )
+        # the verdict has the outcome already
+        counts = counts.removesuffix(f" - {OUTCOMES[OPEN]}")
     if record.gate != CLOSED or record.closed_by:
-        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe_record(record)[0]}")
+        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {counts}")
     return make_stats(alone, path, plan_text(alone) if record.stage == "network" else "")

@@ -14,6 +14,7 @@ from .._model.base.text import cut_plain, cut_text, join_first
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from .._model.intent.proposal import Blank, iterate_leaves
 from .._model.kubernetes.addresses import AddressFacts
+from .._model.kubernetes.controller import ControllerFacts
 from .._model.kubernetes.observers import ObserversFacts, load_observers
 from .._model.node.hca import ObservedHcas
 from .._model.node.neighbours import ObservedNeighbours
@@ -115,6 +116,11 @@ def collect_inputs(
         # without them the proposal keeps the name that the user gave, and says so
         observers = folder.value("observers") if image else None
         ran = load_observers(observers) if observers else None
+    room = None
+    with contextlib.suppress(FileError):
+        # without it the proposal keeps the defaults, and stage validate compares them with the nodes
+        controller = folder.value("controller")
+        room = load(ControllerFacts, controller["controller"], "controller").room if controller else None
     return ProposalInputs(
         hcas,
         subnets,
@@ -126,6 +132,7 @@ def collect_inputs(
         neighbours,
         image,
         ran,
+        room,
     )
 
 

@@ -22,6 +22,7 @@ from .._report.formats.data import render_json
 from .._report.formats.junit import render_junit
 from .._report.formats.metrics import render_metrics
 from .._report.formats.page import render_html
+from .._report.markup.text import one_line
 from .._store.fact_file import format_now
 from .._store.facts import FactFolder
 from .._store.files import FileError, base_of, write_text
@@ -31,6 +32,8 @@ from .folder import read_facts
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}
 
 Data = dict[str, typing.Any]
+#: waivers without a finding that a run warns of, one by one
+_MOST_WARNINGS = 10
 
 
 def report_of(
@@ -112,7 +115,9 @@ def publish(
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report), base_of(target, facts.report_dir))
+    unused = _describe_unused_waivers(report)
     return {
+        **({"warnings": unused} if unused else {}),
         "verdict": report.verdict,
         "green": report.green,
         "waived": report.waived,
@@ -124,3 +129,21 @@ def publish(
         "changes": list(report.changes),
         "paths": paths,
     }
+
+
+def _describe_unused_waivers(report: Report) -> list[str]:
+    """Return a warning for each waiver that covered no finding although all stages ran that it could apply to, at most
+    ``_MOST_WARNINGS`` and a last one with the number of the others.
+
+    :param report: report of the run
+    """
+    unused = [used.waiver for used in report.waivers if not used.covered and not used.idle]
+    lines = [
+        one_line(
+            f"The waiver for {waiver.check}{'' if waiver.subject == '*' else f' on {waiver.subject}'} in rdma_waivers"
+            " covered no finding of this run. Remove the waiver, or correct its check, subject and measured."
+        )
+        for waiver in unused[:_MOST_WARNINGS]
+    ]
+    more = len(unused) - _MOST_WARNINGS
+    return [*lines, f"{more} more waivers covered no finding; the report lists them."] if more > 0 else lines

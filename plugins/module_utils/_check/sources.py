@@ -125,6 +125,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "inventory_kind": OfRun("inventory_kind"),
         "inventory_where": OfRun("inventory_where"),
         "unchecked_hosts": OfRun("unchecked_hosts"),
+        "by_pods": BY_PODS,
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

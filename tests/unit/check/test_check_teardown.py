@@ -118,6 +118,21 @@ def test_functions_that_are_left_and_nodes_that_nobody_looked_at() -> None:
     assert statuses(Facts(("worker-1",), (), None))[1] == ("virtual_functions", "unknown")
 
 
+def test_definitions_that_helm_leaves_are_named_with_the_command_that_deletes_them() -> None:
+    names = ("sriovnetworks.sriovnetwork.openshift.io", "pods.example", "sriovibnetworks.sriovnetwork.openshift.io")
+    found = check(INTENT, Facts((), (), GONE, OperatorFacts(names, (), (), ()), True))
+    (stays,) = [item for item in found if item.check == "teardown.stays" and "definitions" in item.subject]
+    assert stays.status == "warn" and "2 definitions" in stays.measured and "pods.example" not in stays.measured
+    assert stays.remedy.endswith(f"kubectl delete crd {names[2]} {names[0]}")
+    there = OperatorFacts(names, (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ())
+    assert not any("definitions" in item.subject for item in check(INTENT, Facts((), (), GONE, there, True)))
+    kept = tuple(RetainedObject(f"CustomResourceDefinition {name}", "1 of its objects") for name in names)
+    told = check(INTENT, Facts((), (), GONE, OperatorFacts(names, (), (), ()), True, stays=kept))
+    assert not any("definitions" in item.subject for item in told), "each has a finding of its own"
+    remedies = [item.remedy for item in told if item.subject == f"CustomResourceDefinition {names[0]}"]
+    assert len(remedies) == 1 and remedies[0].endswith(f"kubectl delete crd {names[0]}")
+
+
 @pytest.mark.parametrize(
     ("operators", "status"),
     [

@@ -1633,9 +1633,9 @@ def test_a_rate_of_the_link_is_no_limit() -> None:
 @pytest.mark.parametrize(
     ("change", "name", "told", "setting"),
     [
-        ({"trust": True}, "trust", "trust on (others have off)", "trust off"),
-        ({"spoof_check": False}, "spoof_check", "spoof_check on (others have off)", "spoofchk off"),
-        ({"min_tx_rate": 50}, "min_tx_rate", "min_tx_rate 50 (others have 0)", "min_tx_rate 0"),
+        ({"trust": True}, "trust", "trust is on (most have off)", "trust off"),
+        ({"spoof_check": False}, "spoof_check", "spoof_check is on (most have off)", "spoofchk off"),
+        ({"min_tx_rate": 50}, "min_tx_rate", "min_tx_rate is 50 (most have 0)", "min_tx_rate 0"),
     ],
 )
 def test_free_vfs_that_differ_from_the_others_are_warned_of(
@@ -1644,6 +1644,12 @@ def test_free_vfs_that_differ_from_the_others_are_warned_of(
     findings = administered(USUAL, dataclasses.replace(USUAL, **change))
     (warned,) = (item for item in findings if item.status != "pass")
     assert warned.status == "warn" and told in warned.measured
+    effect = {
+        "trust": "may change the MAC address",
+        "spoof_check": "drops packets",
+        "min_tx_rate": "reserves for the VF",
+    }
+    assert effect[name] in warned.why
     assert f"ip link set eth1 vf NUMBER {setting}, with NUMBER from ip -d link show eth1" in warned.remedy
     assert f"Or set {name} under network of the fabric 'storage'" in warned.remedy
     wanted = {"trust": True, "spoof_check": True, "min_tx_rate": 10}[name]

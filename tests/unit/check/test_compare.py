@@ -190,6 +190,47 @@ def test_what_is_faster_than_the_intent_is_said(other: Figure, status: str) -> N
     assert statuses(found, "choice")["job"] == status
 
 
+PODS = dataclasses.replace(FABRIC, name="pods", profile="pod_network", rdma=False)
+
+
+def choose(mine: FabricBandwidth, pods: FabricBandwidth) -> Finding:
+    fabrics = (FABRIC if mine.transport == "RDMA" else TCP, PODS)
+    found = compare.check(intent(fabrics=fabrics), compare.Facts((mine, pods)))
+    (choice,) = (item for item in found if item.check == "compare.choice")
+    return choice
+
+
+@pytest.mark.parametrize(
+    ("worst", "median", "best", "status"),
+    [(9.0, 9.1, 9.2, "warn"), (4.0, 5.1, 5.2, "warn"), (4.0, 4.9, 5.0, "fail"), (9.5, 9.6, 9.7, "pass")],
+)
+def test_tcp_that_is_slower_by_what_cpus_explain_is_no_fault(
+    worst: float, median: float, best: float, status: str
+) -> None:
+    choice = choose(
+        FabricBandwidth("tcp", 2, worst, median, best, "TCP"), FabricBandwidth("pods", 2, 9.9, 10.0, 10.1, "TCP")
+    )
+    assert choice.status == status
+    assert "NCCL" not in choice.remedy and "job does" not in choice.why, "no job was measured"
+    assert status == "pass" or "stages bandwidth and compare again" in choice.remedy
+    assert ("up to 50 %" in choice.why) == (status == "warn")
+
+
+@pytest.mark.parametrize(("best", "status"), [(8.9, "fail"), (9.9, "warn")])
+def test_rdma_fails_where_the_figures_of_no_pair_overlap(best: float, status: str) -> None:
+    choice = choose(
+        FabricBandwidth("compute", 4, 7.0, 8.8, best, "RDMA"), FabricBandwidth("pods", 4, 9.9, 10.0, 10.1, "TCP")
+    )
+    assert choice.status == status and ("overlap" in choice.why) == (status == "warn")
+
+
+@pytest.mark.parametrize(("mine", "status"), [(18.0, "warn"), (17.9, "fail")])
+def test_one_figure_of_a_job_proves_no_small_difference(mine: float, status: str) -> None:
+    figures = (Figure("compute", 2, mine), Figure("OVN", 2, 20.0, "pod_network"))
+    found = judged(Measure("job", "samples/s", figures, single_node=11.0))["compare.choice on job"]
+    assert found.status == status and "the job again" in found.remedy
+
+
 def test_what_is_missing_is_unknown() -> None:
     found = judged(Measure("job", "samples/s", (Figure("OVN", 2, 30.0, "pod_network"),)))
     assert found["compare.scaling on job"].status == "unknown"

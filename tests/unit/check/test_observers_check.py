@@ -137,6 +137,21 @@ def test_an_event_of_the_newer_api_has_its_time_in_its_series() -> None:
     )
 
 
+def test_an_image_that_is_not_there_is_named_with_one_message_and_the_variable() -> None:
+    name = "registry.example/rdma-tols:1"
+    error = f'rpc error: code = NotFound desc = failed to resolve reference "{name}": not found'
+    status = play.waiting("ErrImagePull", error)
+    event = play.event("Pod", "linerate-observer-a", "Failed", f'Failed to pull image "{name}": {error}')
+    told = one(seen(pods={"a": status}, events=[event]))
+    assert told.reason == "image" and told.detail.startswith(f"{play.IMAGE} cannot be pulled. ")
+    assert "The registry has no image with this name" in told.detail and "ErrImagePull: " in told.detail
+    assert told.detail.count("rpc error") == 1, "the runtime's message is said once"
+    assert "Correct rdma_observers_image" in told.remedy
+    invalid = one(seen(pods={"a": play.waiting("InvalidImageName", "couldn't parse image name")}))
+    assert "The name of the image is invalid. InvalidImageName: " in invalid.detail
+    assert "rdma_observers_image" in invalid.remedy
+
+
 IMAGE = play.waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/rdma-tools"')
 NO_ROOM = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector."
 SANDBOX = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox"

@@ -12,6 +12,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases 
     count_of,
     describe_read_remedy,
     format_clause,
+    format_duration,
+    format_estimate,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, Finding, add_rerun
 
@@ -71,3 +73,17 @@ def test_a_remedy_names_the_step_to_run_again_once(remedy: str, expected: str) -
     failed, passed = Finding("fabric.port", "a", FAIL, why="down", remedy=remedy), Finding("fabric.port", "b", PASS)
     found, unchanged = add_rerun((failed, passed), "fabric", "Then run stage fabric again.")
     assert found.remedy == expected and unchanged is passed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "estimate", "limit"),
+    [
+        (0, "less than a minute", "less than a minute"),
+        (59.9, "less than a minute", "less than a minute"),
+        (60, "about 1 min", "1 min"),
+        (7139, "about 119 min", "119 min"),
+        (7500, "about 2 h 05 min", "2 h 05 min"),
+    ],
+)
+def test_a_duration_is_never_zero_minutes(seconds: float, estimate: str, limit: str) -> None:
+    assert (format_estimate(seconds), format_duration(seconds)) == (estimate, limit)

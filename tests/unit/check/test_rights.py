@@ -177,7 +177,8 @@ def test_what_is_denied_names_the_file_to_apply() -> None:
     (finding,) = check(
         RightsFacts(40, (Denied("network", "patch a", powers.SRIOV), Denied("network", "patch b", powers.POOLS)))
     )
-    assert "kubectl apply -f docs/rbac/network-sriov.yml -f docs/rbac/network-pools.yml" in finding.remedy
+    assert "kubectl apply -f docs/rbac/network-sriov.yml -f docs/rbac/network-pools.yml. The files" in finding.remedy
+    assert f"the group {powers.GROUP}" in finding.remedy
 
 
 def test_what_olm_needs_is_asked_for_where_it_installs() -> None:

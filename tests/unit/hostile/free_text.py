@@ -24,7 +24,7 @@ TABLE: dict[str, str] = {
         leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for;
         BiosValue label; ClusterNode not_ready unread;
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
-        remedy rights_error; CountedPair why;
+        remedy rights_error room_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
         pauses; DriverChange limit reason; DriverPolicy message; DriverOfNodes state; Earlier
         runs unread; EarlierCollectives runs unread; HcaErrors why;

@@ -20,7 +20,8 @@ TABLE: dict[str, str] = {
         before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held
         latencies;
         LintFacts findings held errors; ControllerFacts
-        stages; RightsFacts asked denied; OperatorsSeen leave versions; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
+        stages room;
+        RightsFacts asked denied; OperatorsSeen leave versions; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
         SharedPool share"""
     ),
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": (

@@ -396,9 +396,9 @@ def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Pla
     assert (
         "first: null" in alone.told
         and "green: false" in alone.told
-        and "summary: 'OPEN - stage fabric: 1 pass - passed'" in alone.told
+        and "summary: 'PASSED - stage fabric: 1 pass'" in alone.told
     ), alone.told
-    assert "linerate.rdma: OPEN - stage fabric: 1 pass - passed - record: " in alone.output
+    assert "linerate.rdma: PASSED - stage fabric: 1 pass - record: " in alone.output
     run = player.play("linerate.rdma.site", "--tags", "discover,report")
     assert run.code != 0 and run.report is not None
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]
@@ -409,7 +409,7 @@ def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Pla
 
 def test_broken_role_is_a_finding_and_the_report_follows(player: Player) -> None:
     run = player.play("linerate.rdma.site", fake_crash="operators")
-    assert run.code != 0 and run.report is not None
+    assert run.code != 0 and run.report is not None and "rights: docs/rbac" not in run.output
     (finding,) = run.stage("operators")["findings"]
     assert (finding["check"], finding["status"], finding["measured"]) == (
         "operators.error",
@@ -472,6 +472,7 @@ def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -
     )
     assert run.code == 0, run.output
     assert "hcas: " in run.output and "device_class" not in run.output, "Ansible has counts alone"
+    assert "rights: docs/rbac/look.yml - required by the current intent" in run.output, "validate lists them with -v"
     assert "linerate.rdma: check mode: 1 change would be made (network 1), nothing is verified" in run.output
     assert run.report is not None and run.report["green"] is False and run.report["check_mode"] is True
     assert run.stage("virtual_functions")["state"] == "pending"

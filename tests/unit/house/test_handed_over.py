@@ -62,14 +62,14 @@ def judge(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, fabrics: typi
 
 def test_an_open_gate_is_not_green(judge: Judge, tmp_path: pathlib.Path) -> None:
     told = judge(FINE)
-    assert (told["verdict"], told["green"], told["first"], told["plan"]) == ("OPEN", False, None, "")
-    assert told["summary"] == "OPEN - stage network: 1 pass - passed"
+    assert (told["verdict"], told["green"], told["first"], told["plan"]) == ("PASSED", False, None, "")
+    assert told["summary"] == "PASSED - stage network: 1 pass"
     assert told["counts"]["pass"] == 1 and pathlib.Path(told["report"]) == tmp_path / "stages" / "network.jsonl"
 
 
 def test_what_is_waived_is_said(judge: Judge) -> None:
     told = judge(FINE, FAILS, waivers=[WAIVER])
-    assert told["verdict"] == "OPEN, 1 WAIVED" and told["counts"]["waived"] == 1 and told["green"] is False
+    assert told["verdict"] == "PASSED, 1 WAIVED" and told["counts"]["waived"] == 1 and told["green"] is False
 
 
 def test_a_closed_gate_names_its_first_cause(judge: Judge) -> None:

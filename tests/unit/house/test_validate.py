@@ -9,6 +9,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.action.stage_gate import list_power_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
@@ -100,6 +101,17 @@ def test_hostile_names_are_shown_as_escapes(fabrics: typing.Any, value: str) -> 
     lines = describe_record(record)
     assert any("rdma_fabrics[0].name" in line for line in lines)
     assert all(line.isprintable() and len(line) < 2100 for line in lines)
+
+
+def test_validate_with_v_lists_the_files_of_rights(fabrics: typing.Any) -> None:
+    options = {"stage": "validate", "fabrics": fabrics(), "waivers": None, "cluster": None}
+    lines = list_power_lines(options)
+    assert any(
+        line.startswith("rights: docs/rbac/look.yml - required by the current intent; less than root") for line in lines
+    )
+    assert any(line.startswith("rights: docs/rbac/operators-helm.yml - only for: ") for line in lines)
+    assert list_power_lines({**options, "stage": "fabric"}) == []
+    assert list_power_lines({**options, "fabrics": "compute"}) == [], "the stage says what is wrong with it"
 
 
 def test_each_wrong_item_is_named(fabrics: typing.Any) -> None:

@@ -125,7 +125,18 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     ("code", "said", "remedy"),
     [
         (401, "Unauthorized", "is wrong or has expired. Renew it"),
-        (403, 'User "x" cannot get path "/version"', "names the files (in validate.rights and validate.powers)"),
+        (403, 'User "x" cannot get path "/version"', "describe clusterrolebinding system:public-info-viewer"),
+        (403, 'User "x" cannot list resource "nodes" in API group ""', "run kubectl apply -f docs/rbac/look.yml. The"),
+        (
+            403,
+            'User "x" cannot create resource "pods" in API group "" in the namespace "n"',
+            "docs/rbac/README.md lists",
+        ),
+        (
+            403,
+            'User "x" cannot create resource "pods" in API group "" in the namespace "linerate-measure"',
+            "run kubectl apply -f docs/rbac/measuring.yml. The file gives the rights to the group",
+        ),
         (503, "the server is shutting down", ""),
     ],
 )
@@ -155,3 +166,30 @@ def test_the_server_of_another_cluster(capsys: pytest.CaptureFixture[str], tmp_p
         kubeconfig=kubeconfig(tmp_path / "k", server.url, **{"certificate-authority": str(tmp_path / "ours/ca.crt")}),
     )
     assert "The kubeconfig does not trust this server" in message
+
+
+def contexts(path: pathlib.Path, *names: str, current: str = "") -> str:
+    """A kubeconfig of these contexts."""
+    entries = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in names]
+    data = {"kind": "Config", "contexts": entries, "clusters": [], "users": [{"name": "u", "user": {"token": TOKEN}}]}
+    path.write_text(yaml.safe_dump({**data, **({"current-context": current} if current else {})}))
+    return str(path)
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = contexts(tmp_path / "config", "lab", "prod", current="gone")
+    assert "has no context 'gone', which its current-context names; its contexts are lab, prod" in failure(
+        capsys, kubeconfig=path
+    )
+    named = failure(capsys, kubeconfig=path, context="other")
+    assert "has no context 'other', which the option context names; its contexts are lab, prod" in named
+    monkeypatch.setenv("K8S_AUTH_CONTEXT", "typo")
+    told = failure(capsys, kubeconfig=path)
+    assert "has no context 'typo', which K8S_AUTH_CONTEXT names; its contexts are lab, prod" in told
+    assert "unset K8S_AUTH_CONTEXT" in told and "export K8S_AUTH_CONTEXT=lab" in told
+    # of several files all contexts count
+    two = contexts(tmp_path / "second", "typo")
+    assert "no context" not in failure(capsys, kubeconfig=f"{path}:{two}")
+    assert "it has none" in failure(capsys, kubeconfig=contexts(tmp_path / "empty"))

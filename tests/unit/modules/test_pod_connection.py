@@ -152,8 +152,8 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
         (
             Fault(refuse=403, words="forbidden"),
             (
-                "exec in pod observers/worker-1: forbidden\\. Grant the user the rights in docs/rbac that the stage"
-                " requires"
+                "exec in pod observers/worker-1: forbidden\\. As an admin of the cluster, apply the file of docs/rbac"
+                " that has this right"
             ),
         ),
         (

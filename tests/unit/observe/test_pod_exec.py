@@ -216,7 +216,7 @@ def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault)
         (
             Fault(refuse=403, words='pods "pod" is forbidden'),
             1,
-            "is forbidden. Grant the user the rights in docs/rbac that the stage requires",
+            "is forbidden. As an admin of the cluster, apply the file of docs/rbac that has this right",
         ),
         (Fault(refuse=404, words='pods "pod" not found'), 1, "not found"),
         (

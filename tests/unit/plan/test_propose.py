@@ -46,6 +46,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.propos
     make_data,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import NodeRoom
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
@@ -435,6 +436,24 @@ def test_a_port_without_a_subnet_manager_is_named() -> None:
     assert "node-1 mlx5_2 (15b3:1021): no subnet manager responds on its ports, which are ACTIVE and LinkUp" in out(
         proposal
     )
+
+
+def test_requests_of_measuring_pods_fit_the_smallest_node() -> None:
+    seen = seen_of(PAIR)
+    names = tuple(seen.hcas)
+    rails = read(propose(seen))["rdma_fabrics"][0]["select"]["hcas_per_node"]
+    large = tuple(NodeRoom(name, 256_000, 1 << 40) for name in names)
+    assert "pods" not in read(propose(dataclasses.replace(seen, room=large)))["rdma_fabrics"][0]
+    assert "pods" not in read(propose(dataclasses.replace(seen, room=())))["rdma_fabrics"][0]
+    small = NodeRoom(names[-1], 1000 * rails + 500, 1 << 40, 100, cpu_moving=200_000)
+    proposal = propose(dataclasses.replace(seen, room=(*large[:-1], small)))
+    assert read(proposal)["rdma_fabrics"][0]["pods"] == {"cpu": "1"}, "jobs that run now end before a run measures"
+    (why,) = [entry.why for place, entry in values(proposal).items() if place.endswith("pods.cpu")]
+    assert names[-1] in why
+    fabric = parse_intent(filled(proposal)["rdma_fabrics"]).fabrics[0]
+    assert fabric.pods.cpu == "1", "a text, as the intent takes it"
+    full = dataclasses.replace(small, cpu_kept=small.cpu or 0)
+    assert "pods" not in read(propose(dataclasses.replace(seen, room=(full,))))["rdma_fabrics"][0], "nothing fits"
 
 
 def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:

@@ -35,6 +35,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     build_pass,
     judge,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import FREE, Holder, Lease, LeaseHeld
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content import listing
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import (
@@ -237,7 +238,7 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     both = report(record("validate", nodes, absent)).summary
     assert both.endswith("(validate.api_server: the file does not exist. y; and 1 more)")
     much = dataclasses.replace(error, measured="x" * 9000)
-    assert len(report(record("fabric", much)).summary) < 600
+    assert len(report(record("fabric", much)).summary) < 900
 
 
 def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
@@ -533,6 +534,17 @@ def test_no_secret_in_any_format() -> None:
         assert token not in render(leaky) and "QUJD" not in render(leaky)
 
 
+@pytest.mark.parametrize("host", ["controller-1", "c" * 200, "c" * 2000])
+def test_last_line_has_the_whole_command_by_which_a_held_lease_ends(host: str) -> None:
+    holder = Holder("20260102T030405Z-aaaaaa", host, "4242/1767322800")
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    held = LeaseHeld(Lease(holder, since=moment, renewed=moment, doing="custom_resources"), moment)
+    error = Finding("network.error", "stage network", "fail", f"Hold the cluster: {held}", "no task fails", "x", "y")
+    said = report(record("network", error)).summary
+    assert said.startswith("NOT GREEN - stage network: 1 fail (network.error: Hold the cluster: run 20260102T030405Z")
+    assert FREE in said and len(said) < 900
+
+
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
@@ -601,6 +613,35 @@ def test_verdict_line_is_one_line_and_drives_no_terminal() -> None:
     )
     assert "\n" not in line and "\x1b" not in line and "\u202e" not in line and len(line) < 3000
     assert line.startswith("linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.sm on a\\nb\\x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("waiver", "without", "warned"),
+    [
+        (
+            Waiver("platform.iommu", "a"),
+            "",
+            "The waiver for platform.iommu in rdma_waivers covered no finding",
+        ),
+        (
+            Waiver("network.route", "a", "storage"),
+            "",
+            "The waiver for network.route on storage in rdma_waivers covered no",
+        ),
+        (Waiver("platform.bios", "the lab has no BMC", "worker-1"), "", ""),
+        # whether it is needed is not known
+        (Waiver("network.route", "a", "storage"), "network", ""),
+    ],
+)
+def test_a_waiver_that_covered_nothing_is_warned_of(
+    waiver: Waiver, without: str, warned: str, tmp_path: pathlib.Path
+) -> None:
+    for item in all_open(record("platform", UNKNOWN, waivers=[waiver])).values():
+        if item.stage != without:
+            write_record(str(tmp_path / "stages"), dataclasses.replace(item, intent={"fabrics": []}))
+    result = write_report({"run": RUN, "report_dir": str(tmp_path), "keep": 0}, "2.19.4")
+    warnings = result.get("warnings", [])
+    assert (len(warnings) == 1 and warnings[0].startswith(warned)) if warned else warnings == []
 
 
 def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -> None:

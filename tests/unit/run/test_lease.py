@@ -527,12 +527,13 @@ def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
     def refuse(
         method: str, path: str, body: dict[str, typing.Any], dry_run: bool = False
     ) -> tuple[int, dict[str, typing.Any]]:
-        return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
+        text = 'User "x" cannot create resource "leases" in API group "coordination.k8s.io"'
+        return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": text}
 
     api.write = refuse  # type: ignore[method-assign]
     with pytest.raises(
         ApiError,
-        match=r"Grant the user the rights in docs/rbac that the stage requires: linerate\.rdma\.validate",
+        match=r"As an admin of the cluster, run kubectl apply -f docs/rbac/change\.yml",
     ):
         take(keeper(api, clock), clock)
     assert clock.pauses == []

@@ -25,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ap
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import (
     ControllerFacts,
     HelmFacts,
+    NodeRoom,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ObservedText, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
@@ -128,11 +129,12 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         for pair in measured.pairs
     ]
     rights, helm = RightsFacts(40), HelmFacts("helm", "3.18.4")
+    room = tuple(NodeRoom(name, 256_000, 2 << 40, 500, 1 << 30, 1000, 1 << 30) for name in SHAPE.names)
     asking = ("operators", "network", "virtual_functions", "host", "bandwidth")
     return {
         OfRun("by_pods"): (),
         _source("validate", "controller"): ControllerFacts(
-            "python3.11", asking, "32.0.1", "~/.kube/config", True, "v1.33.1", rights=rights, helm=helm
+            "python3.11", asking, "32.0.1", "~/.kube/config", True, "v1.33.1", rights=rights, helm=helm, room=room
         ),
         _source("validate", "archive"): ArchiveFacts("/srv/reports"),
         _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),

@@ -9,6 +9,7 @@ from .table import BROKEN, LESS, NUMBER, OTHER, Row
 
 _GONE = ("unread", "left out")
 _OPERATORS = "Stage operators asks the API server itself."
+_PENDING = "Stage bandwidth names a pod that finds no room."
 _BESIDE = "It is told beside what is judged."
 _PLANNED = "It tells what was to be done; what became of each node, and what the node shows now, is judged."
 _COPIED = (
@@ -66,8 +67,17 @@ SITE: tuple[Row, ...] = (
     ),
     Row(
         ("controller",),
-        _under("", "python", "where", "named", "error", "remedy", "rights_error"),
+        _under("", "python", "where", "named", "error", "remedy", "rights_error", "room_error"),
         "It explains what is absent, and nothing is.",
+    ),
+    Row(("controller",), ("room",), f"A folder of an older release has none. {_PENDING}", ("unread",)),
+    Row(("controller",), ("room[]", "room[].node"), _PENDING, warns=True),
+    Row(("controller",), _under("room[].", "cpu", "memory"), _PENDING, ("unread",), warns=True),
+    Row(
+        ("controller",),
+        _under("room[].", "cpu", "memory", "cpu_kept", "memory_kept", "cpu_moving", "memory_moving"),
+        "The measuring pods have room as well.",
+        NUMBER,
     ),
     Row(("controller",), ("library", "server"), "It is a version, whatever its number.", BROKEN),
     Row(("controller",), ("rights.asked",), _BESIDE, NUMBER),

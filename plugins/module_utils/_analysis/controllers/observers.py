@@ -52,7 +52,7 @@ _REFUSALS: tuple[tuple[str, typing.Pattern[str]], ...] = (
 )
 #: the namespace is made and removed by the role, unless an admin has prepared it: a Secret must be in one that stays
 _KEYS = Keys(
-    "observers_image",
+    "rdma_observers_image",
     "observers_pull_policy",
     "observers_pull_secrets, in a namespace that stays (docs/observers.md)",
     "",
@@ -295,7 +295,12 @@ class _Index:
         if not node.ready and pod.suspect != "image":
             return self._lost(node)
         if pod.suspect == "image":
-            return "image", words, explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))[1]
+            why, remedy = explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))
+            return (
+                "image",
+                f"{daemon.image or 'the image'} cannot be pulled. {why} {self._quote_pull_error(pod)}",
+                remedy,
+            )
         if pod.suspect == "container":
             return (
                 "container",
@@ -335,6 +340,14 @@ class _Index:
             f" involvedObject.name={name}"
         )
         return "ended", detail, remedy
+
+    def _quote_pull_error(self, pod: ObserverPod) -> str:
+        """Return the message of the kubelet about a pull that failed, once: the last Event that has a cause, otherwise
+        the state of the container. Both start with the reason, such as ErrImagePull.
+        """
+        reason, _colon, message = pod.detail.partition(": ")
+        causes = [event.message for event in self._of_pods.get(pod.uid, ()) if names_cause(event.message)]
+        return f"{reason}: {causes[-1] if causes else message}"
 
     def _describe_pod_state(self, pod: ObserverPod) -> str:
         """Return the state of a pod as text, followed by its cause from the last event that contains one."""

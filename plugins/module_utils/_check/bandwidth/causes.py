@@ -179,10 +179,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "unschedulable": Cause(
         "The scheduler could not place the measuring pod on the node.",
-        "For a taint, set pods.tolerations of the fabric. If the node has too few CPUs or too little memory, set"
-        " pods.cpu or pods.memory of the fabric to what kubectl describe node shows as Allocatable less Allocated"
-        " resources, then run all stages: a run with rdma_from refuses a changed intent. If the node has no free"
-        " virtual function, end the pods that hold the virtual functions.",
+        "If the details name Insufficient cpu or Insufficient memory, lower pods.cpu or pods.memory of the fabric to"
+        " what kubectl describe node shows as Allocatable less Allocated resources, divided by the number of rails. If"
+        " they name a taint, add it to pods.tolerations of the fabric. If they name the resource of the fabric, end the"
+        " pods that hold its virtual functions. Then run stage bandwidth again, with --tags bandwidth if the intent"
+        " was changed.",
     ),
     "container": Cause(
         "The kubelet cannot create the container of the pod.",

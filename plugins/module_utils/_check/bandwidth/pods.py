@@ -143,7 +143,7 @@ def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
 def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     subject, expected = (
         f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}",
-        "a pod with an RDMA device and an address on the network",
+        f"a pod with {'an RDMA device and ' if carries_rdma(fabric) else ''}an address on the network",
     )
     if pod is None:
         why = (

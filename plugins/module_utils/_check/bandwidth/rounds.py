@@ -10,7 +10,7 @@ import collections
 import typing
 
 from ..._analysis.schedule.measurements import by_links, count_all_rounds
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, format_clause, format_duration, format_estimate
 from ..._model.base.text import format_percent, join_first
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import RdmaPod, RoundPlan
@@ -29,7 +29,7 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
     """
     if plan is None:
         return []
-    took = f"about {_format_time(plan.seconds)}, at most {_format_time(plan.most_seconds)}"
+    took = f"{format_estimate(plan.seconds)}, at most {format_duration(plan.most_seconds)}"
     asked, all_rounds, by_link = _count_wanted_rounds(fabric, nodes), count_all_rounds(nodes), by_links(fabric, nodes)
     measured = (
         f"{plan.rounds} of {all_rounds} rounds, {took}" if plan.cover is None else f"{describe_cover(plan)}, {took}"
@@ -99,11 +99,6 @@ def describe_cover(plan: RoundPlan) -> str:
         f"{count_of(plan.rounds, 'round')} of {cover.tests} tests{rails} over"
         f" {share}{'; its rails are apart' if cover.apart else ''}"
     )
-
-
-def _format_time(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def check_directions(

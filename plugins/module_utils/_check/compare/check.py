@@ -21,8 +21,14 @@ from ..._model.measurement.bandwidth import BandwidthFacts
 from ..._model.measurement.collectives import LatencyFigures, StepFigures
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .advice import Advice, list_measure_advice
+from .noise import compute_noise, describe_fault_remedy, describe_noise_remedy
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 
+#: measures whose figures stage bandwidth measured, with whether both directions were measured at once
+_BANDWIDTHS = {
+    "bandwidth of a pair of pods": False,
+    "bandwidth of a pair of pods, both directions at once": True,
+}
 #: steps of a collective whose groups use all rails of several nodes, the ones that come later first
 _WHOLE = ("all", "across leaves", "a leaf")
 
@@ -103,7 +109,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if item.asked:
             findings += [_check_figures(fabric, item) for fabric in intent.fabrics]
             findings += _check_scaling(item, ours)
-        findings.append(_check_choice(item, ours))
+        findings.append(_check_choice(item, ours, facts))
         findings += [_check_advice(item.measure, advice, ours) for advice in item.advice]
     return tuple(findings)
 
@@ -113,10 +119,7 @@ def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
     the sum of both, so it is compared separately.
     """
     seen = {item.fabric: item for item in facts.bandwidth or ()}
-    for name, at_once in (
-        ("bandwidth of a pair of pods", False),
-        ("bandwidth of a pair of pods, both directions at once", True),
-    ):
+    for name, at_once in _BANDWIDTHS.items():
         figures = tuple(
             Figure(fabric.name, 2, seen[fabric.name].median)
             for fabric in intent.fabrics
@@ -292,9 +295,10 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
             yield build_pass("compare.scaling", subject, measured, expected)
 
 
-def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
+def _check_choice(item: Compared, ours: typing.AbstractSet[str], facts: Facts) -> Finding:
     """Return the finding that recommends a network for jobs: the fastest network at the largest number of nodes for
-    which at least two networks have a figure. If only one network was measured, the finding passes.
+    which at least two networks have a figure. If only one network was measured, the finding passes. If the pod network
+    is faster by more than the measurements vary, the finding fails.
 
     :param item: job or test with the figures of each network
     :param ours: names of the fabrics of the intent
@@ -321,16 +325,17 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
         best = mine[0] if mine else ranked[0]
         return build_pass("compare.choice", measure.name, f"{best.network}; compared: {said}", expected)
     if ranked[0].kind == "pod_network":
-        why = (
-            f"The pod network is faster than {mine[0].network}, although {mine[0].network} has a NIC of its own. The"
-            f" job does not use {mine[0].network}, or this network has a fault."
-        )
-        remedy = (
-            "Look in the NCCL log of the job (NCCL_DEBUG=INFO) for the interface and the transport that the job used."
-            " Follow the remedies of the findings of stages fabric and bandwidth. Then measure the job again and run"
-            " stage compare again."
-        )
-        return Finding("compare.choice", measure.name, FAIL, said, expected, why, remedy)
+        seen = {found.fabric: found for found in facts.bandwidth or ()} if measure.name in _BANDWIDTHS else {}
+        least, noise = compute_noise(seen.get(mine[0].network), seen.get(ranked[0].network))
+        why = f"The pod network is faster than {mine[0].network}, although {mine[0].network} has a NIC of its own."
+        if mine[0].of_best >= least:
+            remedy = describe_noise_remedy(measure, _BANDWIDTHS)
+            return Finding("compare.choice", measure.name, WARN, said, expected, f"{why} {noise}", remedy)
+        cause = f"The job does not use {mine[0].network}, or this network has a fault."
+        if measure.name in _BANDWIDTHS:
+            cause = f"{mine[0].network} has a fault."
+        remedy = describe_fault_remedy(measure, mine[0].network, _BANDWIDTHS)
+        return Finding("compare.choice", measure.name, FAIL, said, expected, f"{why} {cause}", remedy)
     why = f"The intent has no fabric {ranked[0].network}, so jobs cannot use the fastest network."
     remedy = "To give this network to jobs, add it to rdma_fabrics with its profile, then run stage compare again."
     return Finding("compare.choice", measure.name, WARN, said, expected, why, remedy)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.kubernetes.powers import FOLDER, build_grant_command
+from ..._model.kubernetes.powers import FOLDER, describe_grant
 from ..._model.kubernetes.rights import RightsFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
@@ -23,15 +23,18 @@ _BESIDE = {
 
 
 def _describe_grant(powers: typing.Collection[str]) -> str:
-    """Return the command that grants these sets of rights.
+    """Return the instruction that grants these sets of rights, without a period.
 
     If no set is named, as in facts of an older release, return a command with a placeholder for the file.
 
     :param powers: names of the sets of rights
     """
     if powers:
-        return build_grant_command(powers)
-    return "kubectl apply -f docs/rbac/FILE with the file that docs/rbac/README.md names for this right"
+        return describe_grant(powers)
+    return (
+        "As an admin of the cluster, run kubectl apply -f docs/rbac/FILE with the file that docs/rbac/README.md names"
+        " for this right"
+    )
 
 
 def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
@@ -68,7 +71,7 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
         if beside:
             status, why = WARN, beside
         remedy = (
-            f"As an admin of the cluster, run {_describe_grant(powers)}. To check the result, run kubectl auth can-i"
+            f"{_describe_grant(powers)}. To check the result, run kubectl auth can-i"
             f" {texts[0].replace(' in ', ' -n ')} with the kubeconfig of the run. Then run stage operators again."
         )
         findings.append(

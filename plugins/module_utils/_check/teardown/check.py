@@ -22,7 +22,7 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .facts import Facts
 from .hosts import check_drop_in, check_kernel_arguments, check_settings
-from .objects import check_objects, report_stays
+from .objects import check_objects, report_definitions, report_stays
 
 #: subject of the findings on nodes if the run had no node
 _NO_NODES = "inventory"
@@ -58,6 +58,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ]
     if facts.operator_removed:
         findings.append(_check_operator(facts.operators, facts.stays))
+        if facts.operators is not None and not facts.operators.installations and not facts.operators.errors:
+            findings += report_definitions(facts.operators.crds, facts.stays)
     return tuple(findings)
 
 

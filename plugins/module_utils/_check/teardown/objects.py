@@ -8,11 +8,14 @@ import typing
 
 from ..._analysis.controllers.labelled_objects import describe_delete, describe_ways_out, fold_alike, name_kind
 from ..._model.base.marks import LABEL, SELECTOR
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.kubernetes.apply import FOREIGN, KEPT, OTHER_INTENT, UNREAD, AppliedObject
 from ..._model.operators.olm import RetainedObject
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.refusal import explain
+
+#: subject of a finding on a definition, and the end of the names of those of the SR-IOV operator
+_DEFINITION, _OF_SRIOV = "CustomResourceDefinition ", ".sriovnetwork.openshift.io"
 
 
 def check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
@@ -151,10 +154,9 @@ def report_stays(item: RetainedObject) -> Finding:
 
     :param item: object that remains
     """
-    by_hand = (
-        "Set teardown_operator: true and run the teardown again to remove the operator. Delete a CRD manually only if"
-        " none of its objects is needed: kubectl delete crd NAME"
-    )
+    by_hand = "Set teardown_operator: true and run the teardown again to remove the operator."
+    if item.subject.startswith(_DEFINITION):
+        by_hand = _describe_definition_removal((item.subject[len(_DEFINITION) :],))
     return Finding(
         "teardown.stays",
         item.subject,
@@ -163,4 +165,40 @@ def report_stays(item: RetainedObject) -> Finding:
         "gone",
         f"The teardown leaves the object: {format_clause(item.why)}.",
         item.remedy or by_hand,
+    )
+
+
+def report_definitions(names: typing.Iterable[str], stays: typing.Iterable[RetainedObject]) -> list[Finding]:
+    """Return a warning on the custom resource definitions that remain of the SR-IOV operator after its removal: Helm
+    never deletes those of a chart. The list is empty if none remains that no other finding names.
+
+    :param names: names of the established custom resource definitions of the cluster
+    :param stays: objects that remain, which have findings of their own
+    """
+    known = {item.subject for item in stays}
+    left = sorted(name for name in names if name.endswith(_OF_SRIOV) and f"{_DEFINITION}{name}" not in known)
+    if not left:
+        return []
+    return [
+        Finding(
+            "teardown.stays",
+            "custom resource definitions of the SR-IOV network operator",
+            WARN,
+            f"{count_of(len(left), 'definition')}: {', '.join(left)}",
+            "no definition left",
+            "The operator is removed. Helm does not delete the definitions of a chart, because that deletes all their"
+            " objects.",
+            _describe_definition_removal(left),
+        )
+    ]
+
+
+def _describe_definition_removal(names: typing.Sequence[str]) -> str:
+    """Return the remedy for custom resource definitions that remain.
+
+    :param names: names of the definitions
+    """
+    return (
+        "Delete them only if none of their objects is needed, because the command deletes these as well: kubectl delete"
+        f" crd {' '.join(names)}"
     )

@@ -28,7 +28,7 @@ from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, correct_name
 from ..._model.run.variables import describe_allowed as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import mistakes
-from . import conflicts, controller, images, operators, pod_security, powers, tuning
+from . import conflicts, controller, images, operators, pod_security, powers, room, tuning
 from .cluster import check_cluster
 from .fabrics import check_fabrics
 from .host import check_host
@@ -59,6 +59,7 @@ class Facts:
     :ivar inventory_kind: cause of that error: ``library``, ``api_server``, or empty for any other
     :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
     :ivar unchecked_hosts: number of nodes that are reached by ssh without a known check of their host keys
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ class Facts:
     inventory_kind: str = ""
     inventory_where: str = ""
     unchecked_hosts: Count = 0
+    by_pods: tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -98,6 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += run_rule(powers.check, intent)
     findings += run_rule(images.check, intent, facts.images, facts.strict_images)
     findings += controller.check(intent, facts.controller, facts.inventory_kind, facts.inventory_where)
+    findings += run_rule(room.check, intent, facts.controller, facts.nodes, facts.by_pods)
     findings += _check_archive(facts.archive)
     return add_rerun(findings, "validate", "Then run stage validate again.")
 

@@ -179,9 +179,9 @@ def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Find
             f" {format_clause(seen.rights_error, 'it returned no error text')}."
         )
         remedy = (
-            "Run kubectl auth can-i create selfsubjectaccessreviews.authorization.k8s.io as the user of"
-            f" {seen.where}. If it answers no, grant this right to the user. If it fails, correct its error in the"
-            " kubeconfig or at the API server. Then run stage validate again."
+            "If the error contains 'forbidden', run kubectl describe clusterrolebinding system:basic-user as an admin"
+            " of the cluster, and add the group system:authenticated to it. Otherwise run kubectl version with"
+            f" {seen.where}, and correct the error that it shows. Then run stage validate again."
         )
         yield Finding(
             "validate.rights",

@@ -30,6 +30,13 @@ _LINK_POLICY, _MTU, _PORTS, _PARTITIONS = "link policy", "MTU", "number of ports
 _OF_PHYSICAL_FUNCTION = ("trust", "spoof_check", "min_tx_rate", _LINK_POLICY)
 #: settings that ip link calls by another name
 _IP_LINK_NAMES = {"spoof_check": "spoofchk"}
+#: what a setting of a physical function does to its VF
+_EFFECTS = {
+    "trust": "With trust on, a pod may change the MAC address of its VF and receive packets for other addresses.",
+    "spoof_check": "With spoof_check on, the NIC drops packets whose source MAC address is not that of the VF.",
+    "min_tx_rate": "The setting min_tx_rate is the rate in Mb/s that the NIC reserves for the VF.",
+    _LINK_POLICY: "The link policy decides whether the link of the VF follows the port (Auto) or is always up or down.",
+}
 _UNLIMITED = "no rate limit below the rate of the link"
 
 
@@ -130,7 +137,7 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
     changes: dict[str, dict[str, tuple[Hca, list[Hca]]]] = {}
     for layers, vf, settings in shown:
         unlike = [name for name, value in settings.items() if value != usual[name, _find_driver(vf)]]
-        differing = [f"{name} {settings[name]} (others have {usual[name, _find_driver(vf)]})" for name in unlike]
+        differing = [f"{name} is {settings[name]} (most have {usual[name, _find_driver(vf)]})" for name in unlike]
         if differing:
             names.setdefault(layers.subject, set()).update(unlike)
             others.setdefault(layers.subject, []).append(f"{vf.name}: {', '.join(differing)}")
@@ -178,7 +185,8 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
         causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")
         steps.append(f"Set mtu of the fabric '{fabric.name}' in the intent, then run stage network again.")
     if any(name in _OF_PHYSICAL_FUNCTION for name in names):
-        causes.append("The intent does not set these values, so no CNI plugin changes them.")
+        causes += [effect for name, effect in _EFFECTS.items() if name in names]
+        causes.append("The intent does not set this, so no CNI plugin changes it.")
         keys = ", ".join(
             "link_state" if name == _LINK_POLICY else name for name in _OF_PHYSICAL_FUNCTION if name in names
         )

@@ -15,6 +15,25 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def format_duration(seconds: float) -> str:
+    """Return a duration for a user: ``less than a minute``, ``90 min`` or ``2 h 05 min``.
+
+    :param seconds: duration in seconds
+    """
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def format_estimate(seconds: float) -> str:
+    """Return an estimated duration for a user: ``less than a minute`` or ``about 90 min``.
+
+    :param seconds: estimated duration in seconds
+    """
+    return f"{'' if seconds < 60 else 'about '}{format_duration(seconds)}"
+
+
 def format_clause(text: typing.Optional[str], none: str = "no reason was reported") -> str:
     """Return a text from outside for use as the last part of a sentence: without white space at its ends and without a
     period.

@@ -9,7 +9,33 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..boundary.kubernetes import Subdomain
+from ..boundary.numbers import Bytes, Counter
 from .rights import RightsFacts
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRoom:
+    """The CPU and the memory of a node, and how much of them pods request.
+
+    :ivar node: name of the node
+    :ivar cpu: allocatable CPU in thousandths of a CPU; None if the node reports no valid value
+    :ivar memory: allocatable memory in bytes; None if the node reports no valid value
+    :ivar cpu_kept: CPU that pods of DaemonSets and static pods request, which stay on the node
+    :ivar memory_kept: memory that these pods request
+    :ivar cpu_moving: CPU that all other pods request, which may end or move to another node
+    :ivar memory_moving: memory that these pods request
+    """
+
+    ONCE = ("node",)
+
+    node: Subdomain
+    cpu: typing.Optional[Counter] = None
+    memory: typing.Optional[Bytes] = None
+    cpu_kept: Counter = 0
+    memory_kept: Bytes = 0
+    cpu_moving: Counter = 0
+    memory_moving: Bytes = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +67,8 @@ class ControllerFacts:
     :ivar rights: rights of the user; None if they could not be queried
     :ivar rights_error: why the rights could not be queried; empty if they could
     :ivar helm: Helm on the controller; None if Helm is not needed
+    :ivar room: CPU and memory of each node; None if they could not be read
+    :ivar room_error: why they could not be read; empty if they could
     """
 
     python: str
@@ -54,3 +82,5 @@ class ControllerFacts:
     rights: typing.Optional[RightsFacts] = None
     rights_error: str = ""
     helm: typing.Optional[HelmFacts] = None
+    room: typing.Optional[tuple[NodeRoom, ...]] = None
+    room_error: str = ""

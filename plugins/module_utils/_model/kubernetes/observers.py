@@ -11,7 +11,7 @@ import typing
 
 from ..base.load import load
 from ..boundary.kubernetes import Label, ObjectName, Subdomain, Uid
-from ..boundary.words import Host, Word
+from ..boundary.words import Host, Image, Word
 from .objects import ClusterNode
 
 #: of the namespace, unless the user names another one; of the DaemonSet and its ServiceAccount; of the container
@@ -114,6 +114,7 @@ class ObserverSet:
     :ivar node_selector: required labels of a node
     :ivar nodes: node names in the affinity; empty for all nodes
     :ivar run: id of the run that owns the DaemonSet; empty for none
+    :ivar image: image of its container; empty if its name is not valid
     """
 
     name: Subdomain
@@ -123,6 +124,7 @@ class ObserverSet:
     node_selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     run: str = ""
+    image: Image = ""
 
     def is_controller_of(self, pod: ObserverPod) -> bool:
         """Return whether a pod belongs to this DaemonSet, by its controller's uid. Labels are not sufficient, since any

@@ -12,6 +12,8 @@ import typing
 #: folder of the files, as remedies name it
 FOLDER = "docs/rbac"
 ROOT, ADMIN = "root on the nodes", "cluster-admin"
+#: group to which the files bind the rights
+GROUP = "linerate-rdma-operators"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,3 +220,16 @@ def build_grant_command(names: typing.Collection[str]) -> str:
     :param names: names of the sets of rights (files of docs/rbac)
     """
     return f"kubectl apply {' '.join(f'-f {power.path}' for power in get_powers(names))}"
+
+
+def describe_grant(names: typing.Collection[str]) -> str:
+    """Return the instruction by which an administrator of the cluster grants these sets of rights to the user of a run,
+    without a period at the end.
+
+    :param names: names of the sets of rights (files of docs/rbac)
+    """
+    files = "file gives the rights" if len(names) == 1 else "files give the rights"
+    return (
+        f"As an admin of the cluster, run {build_grant_command(names)}. The {files} to the group {GROUP}: if the user"
+        " of the run is not in it, put the user into the subjects of the YAML first"
+    )

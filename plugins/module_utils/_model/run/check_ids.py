@@ -37,6 +37,7 @@ WHAT = {
         "profile",
         "rdma_mode",
         "rights",
+        "room",
         "routes",
         "select",
         "tuning",

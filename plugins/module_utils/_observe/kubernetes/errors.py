@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
+from ..._model.kubernetes import measuring, observers, powers
 from ..._parse.kubernetes.no_answer import UNREADABLE, UNTRUSTED
 from ..._parse.kubernetes.refusal import explain
 from ..._parse.limits import MIB, decode_json
@@ -33,6 +35,14 @@ T = typing.TypeVar("T")
 PAUSES = (1.0, 3.0)
 
 
+#: set of rights that a forbidden request lacks, by the message of the API server; the first that fits counts. Rights in
+#: other namespaces depend on the intent
+_FORBIDDEN: tuple[tuple[str, typing.Pattern[str]], ...] = (
+    (powers.CHANGE, re.compile(r'cannot \w+ resource "leases"')),
+    (powers.MEASURING, re.compile(rf'cannot \w+ resource .* in the namespace "{measuring.NAMESPACE}"')),
+    (powers.OBSERVERS, re.compile(rf'cannot \w+ resource .* in the namespace "{observers.NAMESPACE}"')),
+    (powers.LOOK, re.compile(r'cannot (?:get|list|watch) resource "(?!secrets")')),
+)
 #: reason of an answer that is larger than its limit
 TOO_LARGE = "TooLarge"
 #: reason where the credentials can't be used, so that no server is asked
@@ -139,14 +149,31 @@ def _remedy(status: int, reason: str, text: str) -> str:
             " variables K8S_AUTH_*"
         )
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
-        return (
-            "Grant the user the rights in docs/rbac that the stage requires: linerate.rdma.validate names the files (in"
-            " validate.rights and validate.powers)"
-        )
+        return _explain_forbidden(text)
     if status == 429 and "disruption budget" not in text.lower():
         return "The API server refuses requests because it is overloaded. Run the stage again when it is less busy"
     cause = explain(text)
     return f"{cause.why} {cause.remedy}" if cause is not None else ""
+
+
+def _explain_forbidden(text: str) -> str:
+    """Return the remedy for a request that the API server forbids to the user: the command that applies the file of
+    docs/rbac with the right.
+
+    :param text: message of the API server, such as ``User "x" cannot list resource "nodes" in API group ""``
+    """
+    if " cannot get path " in text:
+        return (
+            "As an admin of the cluster, run kubectl describe clusterrolebinding system:public-info-viewer, and add the"
+            " group system:authenticated to it"
+        )
+    power = next((power for power, pattern in _FORBIDDEN if pattern.search(text)), None)
+    if power is not None:
+        return powers.describe_grant((power,))
+    return (
+        "As an admin of the cluster, apply the file of docs/rbac that has this right: docs/rbac/README.md lists the"
+        " files, and validate.powers in report.json names those that the intent needs"
+    )
 
 
 def call_again(attempt: typing.Callable[[], T]) -> T:

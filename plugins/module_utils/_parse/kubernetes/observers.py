@@ -12,7 +12,7 @@ import typing
 from ..._model.base.marks import is_ours
 from ..._model.base.text import both_ends
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN, UID
-from ..._model.boundary.words import WORD
+from ..._model.boundary.words import IMAGE, WORD
 from ..._model.kubernetes.observers import (
     CONTAINER,
     LABEL,
@@ -85,6 +85,7 @@ def observer_set(resource: Resource) -> ObserverSet:
     seen = number_of(mapping_at(resource, "status").get("observedGeneration", 0), f"{title}: observedGeneration")
     template = mapping_at(resource, "spec", "template")
     selector = mapping_at(template, "spec", "nodeSelector")
+    containers = items_of(mapping_at(template, "spec"), "containers", title)
     return ObserverSet(
         name=text_of(SUBDOMAIN, name_of(resource), title),
         uid=normalize_known(UID, metadata.get("uid")),
@@ -93,6 +94,7 @@ def observer_set(resource: Resource) -> ObserverSet:
         node_selector={str(key): str(value) for key, value in selector.items()},
         nodes=_list_affinity_nodes(mapping_at(template, "spec"), title),
         run=labels_of(resource).get(_RUN, ""),
+        image=next((normalize_known(IMAGE, item.get("image")) for item in containers), ""),
     )
 
 

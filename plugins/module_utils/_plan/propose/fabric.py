@@ -18,6 +18,7 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from .groups import HcaGroup, compute_rate, explain_unfit, link_of, model_of
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
+from .room import propose_pods_section
 
 #: VFs of an HCA where firmware offers more: pods of a node that share an HCA are seldom more
 USUAL_FUNCTIONS = 8
@@ -48,6 +49,9 @@ def propose_fabric_section(
     ]
     if group.infiniband:
         entries.append(("rails", _propose_rails(group, seen)))
+    pods = propose_pods_section(group, seen.room)
+    if pods is not None:
+        entries.append(("pods", pods))
     models = collections.Counter(map(model_of, group.all))
     found = ", ".join(f"{count} HCAs of model {model}" for model, count in sorted(models.items()))
     return Section(tuple(entries), f"{group.why}: {found}, {_find_rates(group)}, on {len(group.members)} nodes")

@@ -9,6 +9,7 @@ import typing
 
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.kubernetes.addresses import AddressFacts
+from ..._model.kubernetes.controller import NodeRoom
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.node.hca import Hca, ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
@@ -45,6 +46,7 @@ class ProposalInputs:
     :ivar neighbours: LLDP data and neighbor tables of Ethernet NICs, by node
     :ivar image: image of the observers; None if the user named none
     :ivar observers: observers of the run; None for none
+    :ivar room: CPU and memory of the nodes; None if they could not be read
     """
 
     hcas: typing.Mapping[str, ObservedHcas]
@@ -57,3 +59,4 @@ class ProposalInputs:
     neighbours: typing.Mapping[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
     image: typing.Optional[NamedImage] = None
     observers: typing.Optional[ObserversFacts] = None
+    room: typing.Optional[tuple[NodeRoom, ...]] = None

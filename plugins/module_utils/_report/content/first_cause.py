@@ -8,7 +8,7 @@ import re
 import typing
 
 from ..._model.run.findings import FAIL, SKIPPED, Finding
-from ..markup.text import shorten_plain
+from ..markup.text import escape_plain, shorten_plain
 
 
 def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
@@ -42,7 +42,7 @@ def is_refusal(finding: Finding) -> bool:
 
 
 #: characters of what a failed task said, or of a remedy, that are in the verdict
-_MOST_OF_A_TASK = 400
+_MOST_OF_A_TASK = 700
 #: characters of a measured value there
 _MOST_OF_A_VALUE = 100
 _HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
@@ -57,19 +57,30 @@ def name_cause(finding: Finding) -> str:
     around them.
     """
     if finding.check.endswith(".error"):
-        return f"{finding.check}: {shorten_plain(finding.measured, _MOST_OF_A_TASK)}"
+        return f"{finding.check}: {_shorten_middle(finding.measured)}"
     if is_refusal(finding):
-        seen = shorten_plain(finding.measured.rstrip("."), _MOST_OF_A_TASK)
-        remedy = shorten_plain(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
+        seen = _shorten_middle(finding.measured.rstrip("."))
+        remedy = _shorten_middle(finding.remedy.rstrip("."))
         return f"{finding.check} on {finding.subject}: {seen}. {remedy}"
     if not finding.check.startswith("validate."):
         return f"{finding.check} on {finding.subject}"
-    remedy = shorten_plain(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
+    remedy = _shorten_middle(finding.remedy.rstrip("."))
     if finding.check in ("validate.api_server", "validate.nodes"):
-        return f"{finding.check}: {shorten_plain(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
+        return f"{finding.check}: {_shorten_middle(finding.why.rstrip('.'))}. {remedy}"
     hint = _HINT.search(finding.expected)
     seen = f"{shorten_plain(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
     return ": ".join(filter(None, (f"{finding.check} on {finding.subject}", ". ".join(filter(None, (seen, remedy))))))
+
+
+def _shorten_middle(text: str) -> str:
+    """Return a text for the verdict. A text of more than ``_MOST_OF_A_TASK`` characters loses its middle, because it
+    begins with the cause and ends with the command of the remedy.
+    """
+    text = escape_plain(text)
+    if len(text) <= _MOST_OF_A_TASK:
+        return text
+    half = _MOST_OF_A_TASK // 2
+    return f"{text[:half]} ... {text[-half:]} ({len(text)} characters; the records contain the whole text)"
 
 
 def count_statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:

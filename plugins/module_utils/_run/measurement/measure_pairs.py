@@ -33,6 +33,7 @@ from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.results import collect_evidence, find_paths_between, list_figures, split_verdicts, too_slow
 from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
+from ..._model.base.phrases import format_duration, format_estimate
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -118,7 +119,7 @@ class BandwidthRun:
         latencies: list[PairLatency] = []
         plans = plan_rounds(self._plan, self._seen)
         for planned in plans:
-            hours = f"about {planned.seconds / 60:.0f} min, at most {planned.most_seconds / 60:.0f} min"
+            hours = f"{format_estimate(planned.seconds)}, at most {format_duration(planned.most_seconds)}"
             rounds = (
                 describe_cover(planned)
                 if planned.cover is not None
