@@ -343,10 +343,10 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, LLDP, list_kinds_at
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, LLDP, list_kinds_from
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
 
-SUBSETS = list_kinds_at(HOST, LLDP)
+SUBSETS = list_kinds_from(HOST, LLDP)
 
 
 def choose_subsets(words: typing.Sequence[str]) -> list[str]:
@@ -358,7 +358,7 @@ def choose_subsets(words: typing.Sequence[str]) -> list[str]:
     """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:
-        taken += list_kinds_at(HOST)
+        taken += list_kinds_from(HOST)
     return [name for name in SUBSETS if name in taken and f"!{name}" not in words]
 
 

@@ -37,7 +37,7 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_at
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_from
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
@@ -47,7 +47,7 @@ from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.benchmarks.support.spent import Spent, run
 
-KINDS = list_kinds_at(HOST, IB_PORTS)
+KINDS = list_kinds_from(HOST, IB_PORTS)
 ROOT = pathlib.Path(__file__).parents[2]
 ANSIBLE = str(pathlib.Path(sys.executable).with_name("ansible"))
 NODES, HOSTS, FORKS, LATENCY = 1000, 40, 20, 0.3

@@ -31,7 +31,7 @@ from .._check.resume import (
 from .._check.sources import observes_again, observes_nodes
 from .._model.base.tags import is_selected
 from .._model.base.version import COLLECTION_VERSION
-from .._model.run.fact_kinds import list_kinds_for_observers, list_places
+from .._model.run.fact_kinds import list_kinds_for_observers, list_sources
 from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
 from .._model.run.findings import STAGES
 from .._model.run.records import (
@@ -215,7 +215,7 @@ def _describe_look(kinds: typing.Sequence[str]) -> Data:
     """
     return {
         "look": list(kinds),
-        "look_at": list_places(kinds),
+        "look_at": list_sources(kinds),
         "look_by_observers": list_kinds_for_observers(kinds),
     }
 

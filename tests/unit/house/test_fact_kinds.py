@@ -19,14 +19,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
     LLDP,
     WHOLE_FABRIC,
     choose_kinds_for_observers,
-    list_kinds_at,
+    list_kinds_from,
     list_kinds_for_observers,
-    list_places,
+    list_sources,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import COMPARED
 
-READ = list_kinds_at(HOST, IB_PORTS, LLDP, FILES)
+READ = list_kinds_from(HOST, IB_PORTS, LLDP, FILES)
 
 
 def test_each_kind_is_named_once() -> None:
@@ -40,7 +40,7 @@ def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
 
 def test_each_fact_that_several_stages_share_has_a_place() -> None:
     assert {*(source.kind for source in SHARED), NEIGHBOURS.kind} == set(
-        list_kinds_at(HOST, IB_PORTS, WHOLE_FABRIC, LLDP)
+        list_kinds_from(HOST, IB_PORTS, WHOLE_FABRIC, LLDP)
     )
 
 
@@ -63,7 +63,7 @@ def test_the_form_of_each_compared_kind_is_that_of_a_stage() -> None:
     ],
 )
 def test_places_of_kinds(kinds: tuple[str, ...], places: list[str]) -> None:
-    assert list_places(kinds) == places
+    assert list_sources(kinds) == places
 
 
 @pytest.mark.parametrize(

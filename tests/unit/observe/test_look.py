@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_at
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_from
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look, namespaces, neighbours, platform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import archive
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
@@ -53,7 +53,7 @@ def packed() -> bytes:
 def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathlib.Path) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
     roots = [str(tmp_path / "sys")]
-    done = in_observer(packed, tmp_path, kinds=list(list_kinds_at(HOST, IB_PORTS)), sysfs=roots)
+    done = in_observer(packed, tmp_path, kinds=list(list_kinds_from(HOST, IB_PORTS)), sysfs=roots)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["hcas"]["value"] == look.Look(roots).at("hcas") and len(seen["hcas"]["value"]["hcas"]) == 6

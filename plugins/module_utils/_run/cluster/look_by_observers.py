@@ -16,7 +16,7 @@ from ..._analysis.controllers.observers import describe_missing
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
-from ..._model.run.fact_kinds import LLDP, list_kinds_at
+from ..._model.run.fact_kinds import LLDP, list_kinds_from
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.exec.pod_exec import PARALLEL, Limits, on_many, run
 from ..._observe.node.look import __name__ as LOOK
@@ -82,7 +82,7 @@ def count_parallel(kinds: typing.Iterable[str]) -> int:
 
     :param kinds: names of kinds of facts, such as ``hcas``
     """
-    return _MOST_LISTENERS if not set(list_kinds_at(LLDP)).isdisjoint(kinds) else _MOST_ASKED
+    return _MOST_LISTENERS if not set(list_kinds_from(LLDP)).isdisjoint(kinds) else _MOST_ASKED
 
 
 def look(
