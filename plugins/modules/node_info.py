@@ -344,7 +344,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, LLDP, list_kinds_from
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.node_reader import NodeReader
 
 SUBSETS = list_kinds_from(HOST, LLDP)
 
@@ -363,13 +363,13 @@ def choose_subsets(words: typing.Sequence[str]) -> list[str]:
 
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    look = Look(
+    reader = NodeReader(
         params["sysfs"],
         params["netdevs"],
         kernel_arguments=params["kernel_arguments"],
         beside_infiniband=params["beside_infiniband"],
     )
-    return {kind: look.at(kind) for kind in choose_subsets(params["gather_subset"])}
+    return {kind: reader.read(kind) for kind in choose_subsets(params["gather_subset"])}
 
 
 def main() -> None:

@@ -19,11 +19,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
     LLDP,
     WHOLE_FABRIC,
     choose_kinds_for_observers,
-    list_kinds_from,
     list_kinds_for_observers,
+    list_kinds_from,
     list_sources,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import node_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import COMPARED
 
 READ = list_kinds_from(HOST, IB_PORTS, LLDP, FILES)
@@ -34,8 +34,8 @@ def test_each_kind_is_named_once() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
-    assert set(look.Look().readers) == set(READ)
+def test_a_reader_of_a_node_reads_each_kind_that_the_registry_has_of_nodes() -> None:
+    assert set(node_reader.NodeReader().readers) == set(READ)
 
 
 def test_each_fact_that_several_stages_share_has_a_place() -> None:
