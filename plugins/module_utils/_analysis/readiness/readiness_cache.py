@@ -63,6 +63,15 @@ class ReadinessCache:
         turns: _Counted,
         of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]],
     ) -> Judgement:
+        """Return the judgment of one node of one fabric. The earlier judgment is returned if no object of the node has
+        changed. A judgment that depends on other nodes is not kept.
+
+        :param number: number of the target
+        :param name: name of the node
+        :param observed: objects of the API server that readiness depends on
+        :param turns: turns of the drains, which count how often they were used
+        :param of_nodes: objects of each kind, by name of the node
+        """
         own = tuple([field.get(name) for field in of_nodes])
         known = self._known.get((number, name))
         # Python looks first whether they are the same objects, as those of most nodes are
@@ -86,6 +95,7 @@ class _Counted(DrainTurns):
     asked = 0
 
     def find_turn(self, node: ClusterNode) -> Turn:
+        """Return the turn of a node, and count the call: a judgment that needs it depends on other nodes."""
         self.asked += 1
         return super().find_turn(node)
 

@@ -86,6 +86,12 @@ def judge_node(
 
 
 def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainTurns) -> Judgement:
+    """Return the judgment of one node of one fabric, without its history: the first condition that is not met, from the
+    objects that were read to the desired state of the operator.
+
+    :param name: name of the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     if observed.unread:
         return _make_waiting_judgement(
             target,
@@ -156,6 +162,12 @@ def _judge_attached(target: Target, node: ClusterNode, observed: ClusterState) -
 def _judge_state(
     target: Target, node: ClusterNode, state: NodeState, policy: Policy, observed: ClusterState, turns: DrainTurns
 ) -> Judgement:
+    """Return the judgment of a node with a SriovNetworkNodeState: whether the operator has written the policy into it,
+    and whether the config daemon has applied it.
+
+    :param policy: the policy of the fabric that selects the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     name = node.name
     if not state.interfaces:
         return _add_daemon_state(
@@ -258,6 +270,12 @@ def _add_daemon_state(judgement: Judgement, node: ClusterNode, observed: Cluster
 def _judge_offer(
     target: Target, node: ClusterNode, policy: Policy, matched: tuple[str, ...], observed: ClusterState
 ) -> Judgement:
+    """Return the judgment of a node on which the virtual functions exist: whether it offers them as a resource, and
+    whether pods can be attached to the network.
+
+    :param matched: PCI addresses of the physical functions that the policy selects
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     wanted = policy.vfs_count * len(matched)
     offered = node.allocatable.get(target.resource)
     if offered != wanted:
@@ -297,6 +315,12 @@ def _judge_offer(
 def _wrong_selection(
     target: Target, name: str, state: NodeState, policy: Policy, matched: tuple[str, ...]
 ) -> Judgement:
+    """Return the judgment of a node on which the policy selects another number of physical functions than the intent
+    requires.
+
+    :param name: name of the node
+    :param matched: PCI addresses of the physical functions that the policy selects
+    """
     if not matched:
         detail = f"policy {policy.name} selects no interface of the node: {nearest_match(policy, state)}"
     else:
@@ -322,6 +346,14 @@ def _make_waiting_judgement(
     matched: tuple[str, ...] = (),
     offered: typing.Optional[int] = None,
 ) -> Judgement:
+    """Return the judgment of a node that is not ready yet.
+
+    :param name: name of the node
+    :param detail: the condition that is not met
+    :param suspect: kind of the cause, which limits how long the state may last; empty for no limit but that of the wait
+    :param matched: PCI addresses of the physical functions that the policy selects
+    :param offered: number of allocatable functions; None if unknown
+    """
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, matched=matched, allocatable=offered), suspect)
 
 
@@ -341,6 +373,11 @@ def judge_release(targets: typing.Iterable[Target], observed: ClusterState) -> t
 
 
 def _judge_release(target: Target, name: str, observed: ClusterState, turns: DrainTurns) -> Judgement:
+    """Return the judgment of a node whose virtual functions of a fabric are removed: the first part that still exists.
+
+    :param name: name of the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     if observed.unread:
         return _make_waiting_judgement(
             target,
