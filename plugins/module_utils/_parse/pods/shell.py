@@ -81,6 +81,9 @@ class Stream:
             self._look()
 
     def _look(self) -> None:
+        """Search the data for the begin and the end of the output of the command, and drop the data before and after
+        them. More than ``most`` bytes of output are an overflow.
+        """
         if not self._begun:
             found = self._end_of(self._number - 1).search(self._data)
             del self._data[: found.end() if found else -_LONGEST]
