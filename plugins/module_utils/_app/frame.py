@@ -191,9 +191,9 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         return _report_kept_stage(options, folder.run)
     context, start = _make_context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _build_raw_intent(options), collect_validate_facts(start))
-    look = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
+    unread = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
-        bool(look)
+        bool(unread)
         or observes_nodes(options["stage"])
         or observes_again(options["stage"], _build_raw_intent(options).intent)
     )
@@ -201,13 +201,13 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     return {
         **_finish_stage_action(context, record, folder),
         **usual,
-        **_describe_look(look),
+        **_describe_unread(unread),
         "observers": asks and bool(start.by_pods),
     }
 
 
-def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the places on which
+def _describe_unread(kinds: typing.Sequence[str]) -> Data:
+    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the sources from which
     they are read, such as the nodes or the fabric (``look_at``), and the kinds that observer pods read
     (``look_by_observers``).
 
@@ -282,7 +282,7 @@ def _report_kept_stage(options: Data, run: str) -> Data:
         "go": False,
         "gate": record.gate,
         "lines": [line],
-        **_describe_look(()),
+        **_describe_unread(()),
         "observers": False,
     }
 

@@ -188,7 +188,7 @@ class _Stream:
         self._data = bytearray()
         self._stop: typing.Optional[int] = None
         #: up to where nobody heard
-        self._looked = 0
+        self._searched = 0
         self.code: typing.Optional[int] = None
 
     def feed(self, data: bytes) -> None:
@@ -214,5 +214,5 @@ class _Stream:
         """Return whether the pod has confirmed, after the end mark, that it got the answer."""
         if self._stop is None:
             return False
-        start, self._looked = max(self._stop, self._looked - len(self._hears)), len(self._data)
+        start, self._searched = max(self._stop, self._searched - len(self._hears)), len(self._data)
         return self._data.find(self._hears, start) >= 0
