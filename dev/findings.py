@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, never_waived
 from tests.lab import page as lab
 from tests.lab.olm_scenarios import OLM_SCENARIOS
-from tests.lab.scenarios import ELSEWHERE, SCENARIOS
+from tests.lab.scenarios import NOT_INJECTED, SCENARIOS
 
 from .explained import EXPLAINED
 from .explained.explanation import Explanation
@@ -143,7 +143,7 @@ def _in_the_lab(name: str) -> list[str]:
     ]
     elsewhere = [
         f"- {other.fault}: {other.why}; proven by `{other.test}`"
-        for other in ELSEWHERE
+        for other in NOT_INJECTED
         if name in other.finding.split(", ")
     ]
     if not injected and not elsewhere:

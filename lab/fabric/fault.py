@@ -38,6 +38,11 @@ class FabricFault:
 
 
 def await_state(what: str, condition: typing.Callable[[], bool]) -> None:
+    """Wait until a condition is true.
+
+    :param what: the condition in words, for the error
+    :raises StepError: it is not true after ``SEEN_LIMIT`` seconds
+    """
     if not wait_until(condition, SEEN_LIMIT):
         raise StepError(
             f"after {SEEN_LIMIT:.0f} s it is still not so that {what}",
@@ -46,19 +51,23 @@ def await_state(what: str, condition: typing.Callable[[], bool]) -> None:
 
 
 def find_hca(plane: FabricPlane, target: Target) -> tuple[Topology, Node]:
+    """Return the HCA that a fault strikes, and its fabric."""
     item = plane.topologies[plane.fabrics.hca(target.device).fabric]
     return item, item.hca(target.worker, target.device)
 
 
 def find_fabric(plane: FabricPlane, target: Target) -> Topology:
+    """Return the fabric that a fault strikes."""
     return plane.topologies[plane.fabrics.fabric(target.fabric).name]
 
 
 def read_port(plane: FabricPlane, item: Topology, node: Node) -> PortState:
+    """Return the state of the port of an HCA."""
     return plane.port_states(item, [node])[node]
 
 
 def is_active(plane: FabricPlane, item: Topology, node: Node) -> bool:
+    """Return whether the port of an HCA is active."""
     return read_port(plane, item, node).active
 
 

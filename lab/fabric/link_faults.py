@@ -28,6 +28,7 @@ _NEIGHBOUR = re.compile(r"^Guid:\.+0x([0-9a-f]+)$", re.MULTILINE)
 
 
 def cut_link(plane: FabricPlane, target: Target) -> str:
+    """Take down the link of an HCA, and wait until the subnet manager has lost the HCA."""
     item, node = find_hca(plane, target)
     if read_port(plane, item, node).state != 1:
         plane.console(item, f'Unlink "{node.id}"[1]')
@@ -40,6 +41,7 @@ def cut_link(plane: FabricPlane, target: Target) -> str:
 
 
 def restore_link(plane: FabricPlane, target: Target) -> str:
+    """Bring the link of an HCA up again, and wait until it is active."""
     item, node = find_hca(plane, target)
     if read_port(plane, item, node).state == 1:
         plane.console(item, f'ReLink "{node.id}"[1]')
@@ -89,6 +91,7 @@ def _neighbours(plane: FabricPlane, target: Target) -> tuple[Topology, Node, Nod
 
 
 def swap_cables(plane: FabricPlane, target: Target) -> str:
+    """Put an HCA and the next one of its host at each other's leaf."""
     item, one, other = _neighbours(plane, target)
     first, second = _cable(item, one), _cable(item, other)
     _cross(plane, item, {one: second, other: first})
@@ -99,6 +102,7 @@ def swap_cables(plane: FabricPlane, target: Target) -> str:
 
 
 def restore_cables(plane: FabricPlane, target: Target) -> str:
+    """Put an HCA and the next one of its host at their own leaves."""
     item, one, other = _neighbours(plane, target)
     _cross(plane, item, {one: _cable(item, one), other: _cable(item, other)})
     clear_counters(plane, item)
@@ -141,11 +145,13 @@ def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> 
 
 
 def narrow_link(plane: FabricPlane, target: Target) -> str:
+    """Leave one lane to the link of an HCA."""
     node, state = _set_width(plane, target, ONE_LANE, "1")
     return f"{node.description}: three of four lanes are dead, {state.rate}"
 
 
 def widen_link(plane: FabricPlane, target: Target) -> str:
+    """Give all lanes to the link of an HCA."""
     node, state = _set_width(plane, target, ALL_LANES, "4")
     clear_counters(plane, find_hca(plane, target)[0])
     return f"{node.description}: {state.rate}"
@@ -168,6 +174,7 @@ def _leaf(plane: FabricPlane, target: Target) -> tuple[Topology, Node, list[Link
 
 
 def cut_leaf(plane: FabricPlane, target: Target) -> str:
+    """Take down all uplinks of a leaf, and wait until the subnet manager has lost its HCAs."""
     item, leaf, uplinks, hcas = _leaf(plane, target)
     for link in uplinks:
         plane.console(item, f'Unlink "{leaf.id}"[{link.port}]')
@@ -180,6 +187,7 @@ def cut_leaf(plane: FabricPlane, target: Target) -> str:
 
 
 def restore_leaf(plane: FabricPlane, target: Target) -> str:
+    """Bring all uplinks of a leaf up again, and wait until its HCAs are active."""
     item, leaf, uplinks, hcas = _leaf(plane, target)
     for link in uplinks:
         plane.console(item, f'ReLink "{leaf.id}"[{link.port}]')

@@ -27,6 +27,7 @@ def _is_silent(plane: FabricPlane, item: Topology, lid: int) -> bool:
 
 
 def kill_managers(plane: FabricPlane, target: Target) -> str:
+    """Kill all subnet managers of a fabric, as in a crash."""
     item = find_fabric(plane, target)
     for host in SUBNET_MANAGERS:
         name = plane.manager_process(item, host)
@@ -39,6 +40,7 @@ def kill_managers(plane: FabricPlane, target: Target) -> str:
 
 
 def restore_managers(plane: FabricPlane, target: Target) -> str:
+    """Start the subnet managers of a fabric, and wait until one is master and one standby."""
     item = find_fabric(plane, target)
     for host in SUBNET_MANAGERS:
         name = plane.manager_process(item, host)
@@ -51,6 +53,7 @@ def restore_managers(plane: FabricPlane, target: Target) -> str:
 
 
 def kill_master(plane: FabricPlane, target: Target) -> str:
+    """Kill the master, and wait until the standby has taken over."""
     item = find_fabric(plane, target)
     name = plane.manager_process(item, SUBNET_MANAGERS[0])
     if plane.processes.alive(name):
@@ -61,6 +64,7 @@ def kill_master(plane: FabricPlane, target: Target) -> str:
 
 
 def stop_managers(plane: FabricPlane, target: Target) -> str:
+    """Stop the processes of all subnet managers, so that they hang."""
     item = find_fabric(plane, target)
     for host in SUBNET_MANAGERS:
         plane.processes.signal(plane.manager_process(item, host), signal.SIGSTOP)
@@ -69,6 +73,7 @@ def stop_managers(plane: FabricPlane, target: Target) -> str:
 
 
 def start_second_master(plane: FabricPlane, target: Target) -> str:
+    """Start a subnet manager on an HCA that ignores all other ones."""
     item, node = find_hca(plane, target)
     # the usual reason in the field: an opensm that came with a package on some host, told to mind no other
     plane.start_manager(item, target.worker, node, ignore_other_sm="TRUE")
@@ -86,6 +91,7 @@ def start_second_master(plane: FabricPlane, target: Target) -> str:
 
 
 def stop_second_master(plane: FabricPlane, target: Target) -> str:
+    """Stop the subnet manager of an HCA, and wait until the fabric has one master."""
     item = find_hca(plane, target)[0]
     plane.processes.stop(plane.manager_process(item, target.worker))
     # the ports still name the one that is gone

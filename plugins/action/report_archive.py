@@ -21,7 +21,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import IN_ALL, PATIENCE, Attempts, look, send
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import (
+    IN_ALL,
+    PATIENCE,
+    Attempts,
+    probe_destination,
+    send,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -60,8 +66,8 @@ class ActionModule(ControllerAction):
             if place is None:
                 return {"place": ""}
             shown = place.shown
-            _look_at_keep(options["keep"])
-            look(place, _read_archive_login(), options["ca_path"] or "", bool(self._task.check_mode))
+            _check_keep(options["keep"])
+            probe_destination(place, _read_archive_login(), options["ca_path"] or "", bool(self._task.check_mode))
             fact = ArchiveFacts(shown)
         except ArchiveError as error:
             fact = ArchiveFacts(shown, error.seen, error.remedy)
@@ -72,7 +78,7 @@ class ActionModule(ControllerAction):
         place = place_of(self._read_place_variable(variables))
         if place is None:
             return {"place": "", "lines": [], "sent": False}
-        _look_at_keep(options["keep"])
+        _check_keep(options["keep"])
         if self._task.check_mode:
             line = f"check mode: the archive of this run would be sent to {place.shown}; nothing was sent"
             return {"place": place.shown, "lines": [line], "sent": False}
@@ -124,7 +130,7 @@ class ActionModule(ControllerAction):
         return os.environ.get(ENVIRONMENT) if said is None else said
 
 
-def _look_at_keep(keep: int) -> None:
+def _check_keep(keep: int) -> None:
     if keep < 1:
         raise ArchiveError(
             f"{VARIABLE}_keep is {keep}, so not even the archive of this run would be kept", "Set 1 or more"

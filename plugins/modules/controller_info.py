@@ -107,7 +107,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.controller import look
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.controller import inspect_controller
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import list_asking_stages
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
@@ -126,7 +126,7 @@ def load_intent(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Int
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     stages = list_asking_stages(options["in_site"], options["run_tags"], options["skip_tags"])
-    return {"controller": to_data(look(module, load_intent(options), options["helm_binary"], stages))}
+    return {"controller": to_data(inspect_controller(module, load_intent(options), options["helm_binary"], stages))}
 
 
 def main() -> None:

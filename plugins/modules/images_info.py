@@ -211,7 +211,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
     list_secrets,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE, job_needs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import look_at_charts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import read_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import parse_logins
@@ -281,7 +281,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     needs, helm = job_needs(job) if job else None, options["helm_binary"]
     charts = {} if olm else listed.collect_charts(intent, needs, wishes)
     charts = on_the_mirror(charts, mirror) if asks else charts
-    seen = look_at_charts(helm, charts, kubernetes)
+    seen = read_charts(helm, charts, kubernetes)
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
     pulls = listed.collect_pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
     copied = render.to_copy(pulls, mirror)

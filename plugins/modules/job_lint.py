@@ -148,7 +148,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     else:
         resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
     jobs = list_jobs(resources)
-    world: typing.Optional[JobSurroundings] = None
+    surroundings: typing.Optional[JobSurroundings] = None
     findings: tuple[Finding, ...] = ()
     if cluster is not None:
         resources += read_runtimes(cluster, jobs)
@@ -157,11 +157,11 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         # of a job whose namespace is refused, lint says so
         seen = {name: item.value for name, item in answers.items() if item.value is not None}
         stack = observe_stack(cluster, namespaces)
-        world = dataclasses.replace(
+        surroundings = dataclasses.replace(
             observe(cluster, namespaces, running, seen, list_objects(jobs, resources)), flavors=stack.group_flavors()
         )
-        findings = check(jobs, resources, world, stack)
-    return conclude_module_findings(module, "job", (*lint(jobs, resources, world), *findings), waivers)
+        findings = check(jobs, resources, surroundings, stack)
+    return conclude_module_findings(module, "job", (*lint(jobs, resources, surroundings), *findings), waivers)
 
 
 def main() -> None:

@@ -343,10 +343,10 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, LLDP, list_kinds_at
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, LLDP, list_kinds_from
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.node_reader import NodeReader
 
-SUBSETS = list_kinds_at(HOST, LLDP)
+SUBSETS = list_kinds_from(HOST, LLDP)
 
 
 def choose_subsets(words: typing.Sequence[str]) -> list[str]:
@@ -358,18 +358,18 @@ def choose_subsets(words: typing.Sequence[str]) -> list[str]:
     """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:
-        taken += list_kinds_at(HOST)
+        taken += list_kinds_from(HOST)
     return [name for name in SUBSETS if name in taken and f"!{name}" not in words]
 
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    look = Look(
+    reader = NodeReader(
         params["sysfs"],
         params["netdevs"],
         kernel_arguments=params["kernel_arguments"],
         beside_infiniband=params["beside_infiniband"],
     )
-    return {kind: look.at(kind) for kind in choose_subsets(params["gather_subset"])}
+    return {kind: reader.read(kind) for kind in choose_subsets(params["gather_subset"])}
 
 
 def main() -> None:

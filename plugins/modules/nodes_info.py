@@ -128,13 +128,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     load_observers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import choose_kinds_for_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.read_by_observers import (
     PYTHON,
     ObserveRequest,
     count_parallel,
-    look,
+    read_nodes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 
@@ -163,12 +163,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     unanswered: dict[str, bool] = {}
     lacks: dict[str, bool] = {}
 
-    def look_again() -> tuple[str, ...]:
+    def read_again() -> tuple[str, ...]:
         """Observe those nodes that have no complete answer yet, in the first call all nodes, and write their answers as
         facts. Return the nodes that still have no complete answer, or that lack HCAs or links that they had before.
         """
         todo = [one for one in observers if lacks.get(one.node, True)]
-        for node, shown in look(connect(module), namespace, todo, asked, parallel) if todo else ():
+        for node, shown in read_nodes(connect(module), namespace, todo, asked, parallel) if todo else ():
             for kind, one in shown.items():
                 folder.write(kind, node, one.value, one.error)
             failed = any(one.error is not None for one in shown.values())
@@ -186,7 +186,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
     with open_progress(options["progress_file"]) as say:
         missing = poll(
-            look_again,
+            read_again,
             words,
             "they report as much as before",
             options["wait_seconds"],

@@ -317,7 +317,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     cluster = connect(module)
     olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
 
-    def look(on: Cluster = cluster) -> OperatorsSeen:
+    def read_operators(on: Cluster = cluster) -> OperatorsSeen:
         return dataclasses.replace(
             observe(on, intent, job, nodes, olm, wishes.name_packages()),
             untrusted=untrusted,
@@ -328,7 +328,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
     untrusted: dict[str, UntrustedNamespace] = {}
     absent: tuple[str, ...] = ()
-    seen = look()
+    seen = read_operators()
     if options["install"]:
         places = {
             release.operator: (release.namespace, release.release)
@@ -339,7 +339,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         seen = dataclasses.replace(seen, untrusted=untrusted)
     if options["wait_seconds"] and not module.check_mode:
         with renew_lease(module, cluster), open_progress(options["progress_file"]) as say:
-            seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
+            seen = wait_until_all_serve(
+                read_operators, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say
+            )
     releases = plan.list_releases(intent, seen, wishes)
     if intent.cluster.mirror:
         helm = options["helm_binary"]

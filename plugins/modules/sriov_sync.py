@@ -189,7 +189,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster
     list_kinds,
     only_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import judge_once, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import REQUIRED, WatchFeed
 
 TARGET = {
@@ -235,7 +235,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     cluster, release = connect(module), options["state"] == "absent"
     namespaces = dict.fromkeys(IN_NAMESPACE, namespace_of_operator(cluster, options["namespace"]))
     if module.check_mode:
-        return {"sync": to_data(look(cluster, namespaces, targets, release))}
+        return {"sync": to_data(judge_once(cluster, namespaces, targets, release))}
     # a teardown may have taken the operator's definitions before
     feed = WatchFeed(
         cluster,

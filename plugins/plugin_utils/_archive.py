@@ -39,7 +39,7 @@ PATIENCE = 60.0
 #: too
 IN_ALL = 3 * PATIENCE
 #: seconds in which a server must answer before the run, when it is checked
-_PATIENCE_FOR_A_LOOK = 15.0
+_PROBE_PATIENCE = 15.0
 _NAME = re.compile(r"rdma-evidence-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{6})\.tar\.gz")
 #: what precedes the API server in the start of a run
 _SERVER = "API server "
@@ -126,7 +126,7 @@ class _Upload:
             time.sleep(self._delay)
 
 
-def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
+def probe_destination(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
     """Verify that a destination can accept the archive, without sending it. If the destination is a folder, create it,
     and write and remove a temporary file in it.
 
@@ -138,9 +138,9 @@ def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
     :raises ArchiveError: the destination cannot accept the archive
     """
     if isinstance(place, Folder):
-        _look_at_folder(place, dry)
+        _probe_folder(place, dry)
         return
-    _look_at_login(place, login)
+    _check_login(place, login)
     if authority:
         try:
             ssl.create_default_context(cafile=authority)
@@ -155,7 +155,7 @@ def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
         seen = f"the signature of {place.shown} expired at {until:%Y-%m-%d %H:%M:%S} UTC"
         raise ArchiveError(seen, "Sign the URL again, with a validity longer than the run")
     # any answer proves that the server is up. A signature is valid for PUT alone, so it is not sent here
-    send_request(place, "HEAD", place.of("look", ""), ArchiveLogin(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
+    send_request(place, "HEAD", place.of("look", ""), ArchiveLogin(), authority, _PROBE_PATIENCE, None, bare=True)
 
 
 def send(
@@ -194,7 +194,7 @@ def send(
         of_cluster = _list_archives_of_cluster(folder, report_dir, run)
         removed = tuple(_remove_old_archives(folder, of_cluster, run, keep))
         return Sent(path, digest, os.path.getsize(path), f"{path}.sha256", removed)
-    _look_at_login(place, login)
+    _check_login(place, login)
     with tempfile.TemporaryDirectory(prefix="linerate-rdma-") as folder:
         path = os.path.join(folder, name)
         digest = pack(report_dir, path, top).sha256
@@ -227,7 +227,7 @@ def _sum_line(digest: str, name: str) -> str:
     return f"{digest}  {name}\n"
 
 
-def _look_at_folder(place: Folder, dry: bool) -> None:
+def _probe_folder(place: Folder, dry: bool) -> None:
     path = path_of(place)
     try:
         if not dry:
@@ -248,7 +248,7 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
         ) from error
 
 
-def _look_at_login(place: Address, login: ArchiveLogin) -> None:
+def _check_login(place: Address, login: ArchiveLogin) -> None:
     """Verify that the credentials fit the destination: they are complete, and are not sent over an unencrypted
     connection.
 

@@ -37,17 +37,20 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_at
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_from
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.read_by_observers import (
+    ObserveRequest,
+    read_nodes,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
 from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW, Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.benchmarks.support.spent import Spent, run
 
-KINDS = list_kinds_at(HOST, IB_PORTS)
+KINDS = list_kinds_from(HOST, IB_PORTS)
 ROOT = pathlib.Path(__file__).parents[2]
 ANSIBLE = str(pathlib.Path(sys.executable).with_name("ansible"))
 NODES, HOSTS, FORKS, LATENCY = 1000, 40, 20, 0.3
@@ -154,7 +157,7 @@ class Machine:
         start, processor = time.monotonic(), time.process_time()
         errors = [
             one.error
-            for _node, seen in look(cluster, NAMESPACE, observers, ObserveRequest(KINDS, python=str(python)))
+            for _node, seen in read_nodes(cluster, NAMESPACE, observers, ObserveRequest(KINDS, python=str(python)))
             for one in seen.values()
         ]
         spent = Spent(time.monotonic() - start, time.process_time() - processor)

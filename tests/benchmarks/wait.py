@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster
     KINDS,
     SELECTORS,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import judge_once, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
@@ -134,7 +134,7 @@ def by_watch(url: str, targets: tuple[Target, ...], begin: typing.Callable[[], N
 def by_loop(url: str, targets: tuple[Target, ...], begin: typing.Callable[[], None], size: Size) -> None:
     cluster = FakeApi.client(url)
     begin()
-    while not all(node.phase == "ready" for node in look(cluster, NAMESPACES, targets).nodes):
+    while not all(node.phase == "ready" for node in judge_once(cluster, NAMESPACES, targets).nodes):
         time.sleep(size.turn)
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .olm_scenarios import OLM_SCENARIOS
-from .scenarios import ELSEWHERE, NO_ROOM, SCENARIOS, Scenario
+from .scenarios import NO_ROOM, NOT_INJECTED, SCENARIOS, Scenario
 
 HEAD = """# Faults and their findings
 
@@ -35,7 +35,7 @@ def page() -> str:
     rows = [
         _row(scenario, index) for scenario in (*SCENARIOS, *OLM_SCENARIOS) for index in range(len(scenario.expected))
     ]
-    others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in ELSEWHERE]
+    others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in NOT_INJECTED]
     return HEAD + "".join(rows) + OTHER + "".join(others)
 
 
@@ -48,7 +48,9 @@ def _row(scenario: Scenario, index: int) -> str:
 
 def how(scenario: Scenario, index: int) -> str:
     """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the
-    one finding."""
+    one finding. A finding that no injection of its own makes has the words of the scenario."""
+    if scenario.expected[index].how:
+        return scenario.expected[index].how
     made = scenario.injections
     if len(scenario.expected) > 1:
         # what all of them need comes first

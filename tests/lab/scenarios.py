@@ -41,6 +41,7 @@ class Expected:
     :ivar subject: of the finding; * stands for any text
     :ivar says: texts that must be in its measured, expected or why
     :ivar remedy: text that must be in its remedy
+    :ivar how: words for the page, where no injection of its own makes it
     """
 
     fault: str
@@ -49,6 +50,7 @@ class Expected:
     says: tuple[str, ...]
     remedy: str
     status: str = "fail"
+    how: str = ""
 
     @property
     def stage(self) -> str:
@@ -79,7 +81,7 @@ class Scenario:
 
 
 @dataclasses.dataclass(frozen=True)
-class Elsewhere:
+class NotInjected:
     """A fault that the lab cannot inject, why, and the test that proves its finding from facts."""
 
     fault: str
@@ -380,7 +382,15 @@ SCENARIOS: tuple[Scenario, ...] = (
                 status="unknown",
             ),
             # the emulated NIC proves it without
-            Expected("a BMC that is not needed", "platform.bios", "worker-1 eth1", (), "", status="pass"),
+            Expected(
+                "a BMC that is not needed",
+                "platform.bios",
+                "worker-1 eth1",
+                (),
+                "",
+                status="pass",
+                how="`lab/fault bmc-dead on --worker worker-1`; the NIC shows room for its VFs without the BMC",
+            ),
         ),
         (*NO_ROOM, Injection("bmc-dead", {"worker": "worker-1"}), Injection("bmc-password", {"worker": "worker-2"})),
     ),
@@ -576,6 +586,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 ("nvidia-smi exists neither on the node",),
                 "Run ansible worker-1 --become -m linerate.rdma.node_info -a gather_subset=tuning",
                 status="unknown",
+                how="the same, which gives the worker a GPU: no image of the lab has `nvidia-smi`",
             ),
         ),
         (Injection("acs-redirects", {"worker": "worker-1", "device": "mlx5_0"}),),
@@ -1035,6 +1046,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "worker-1",
                 ("systemd reads another drop-in after the one of linerate.rdma",),
                 "Run systemctl cat containerd on the node",
+                how="the same: the fault is a drop-in that systemd reads last",
             ),
         ),
         (Injection("memlock-low", {"worker": "worker-1"}),),
@@ -1249,152 +1261,152 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
 )
 
-ELSEWHERE: tuple[Elsewhere, ...] = (
-    Elsewhere(
+NOT_INJECTED: tuple[NotInjected, ...] = (
+    NotInjected(
         "a pod on other CPUs than those of its HCA's NUMA node",
         "the guests have one NUMA node",
         "bandwidth.floor",
         "tests/unit/check/test_check_bandwidth.py::test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure",
     ),
-    Elsewhere(
+    NotInjected(
         "an address range that is too small",
         "no fault of the lab: an intent",
         "validate.addresses",
         "tests/lab/test_addresses.py::test_too_small_a_range_is_refused_by_arithmetic",
     ),
-    Elsewhere(
+    NotInjected(
         "an address range inside of the network of the services",
         "no fault of the lab: an intent",
         "network.address_overlap",
         "tests/lab/test_addresses.py::test_a_range_in_the_network_of_the_services_is_refused_before_anything_is_made",
     ),
-    Elsewhere(
+    NotInjected(
         "an address of a pod that is long gone",
         "an object that the test makes",
         "network.addresses",
         "tests/lab/test_addresses.py::test_an_address_of_a_pod_that_is_gone_is_warned_of",
     ),
-    Elsewhere(
+    NotInjected(
         "pods of an earlier run that was interrupted",
         "the test kills the playbook in the lab",
         "changes of stage bandwidth",
         "tests/lab/test_faults.py::test_what_an_interrupted_measurement_left_is_removed_and_named",
     ),
-    Elsewhere(
+    NotInjected(
         "two runs at once",
         "the test starts both",
         "the second one waits, or is refused by the name of the first",
         "tests/lab/test_at_once.py::test_two_runs_at_once_do_not_disturb_each_other",
     ),
-    Elsewhere(
+    NotInjected(
         "a run that hung, and was taken over",
         "the test plays the API server and the clock",
         "the run ends before it makes or deletes anything",
         "tests/unit/run/test_lease.py::test_the_run_that_lost_it_writes_nothing_more",
     ),
-    Elsewhere(
+    NotInjected(
         "a controller without library, kubeconfig, rights or Helm, told before the first node is looked at",
         "no fault of the lab: the controller",
         "validate.api_server",
         "tests/unit/check/test_controller.py::test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does",
     ),
-    Elsewhere(
+    NotInjected(
         "multus that runs everywhere but on our nodes, and a NotReady node of somebody else",
         "the lab's multus is no DaemonSet",
         "operators.multus",
         "tests/unit/observe/test_sriov_operator.py::test_where_multus_is_ready_not_how_often",
     ),
-    Elsewhere(
+    NotInjected(
         "a user without rights",
         "a user that the test makes in the lab",
         "operators.rights",
         "tests/lab/test_access.py::test_who_may_only_look_is_told_which_rights_are_missing",
     ),
-    Elsewhere(
+    NotInjected(
         "expired credentials",
         "a certificate that the test makes",
         "the run ends",
         "tests/lab/test_access.py::test_an_expired_certificate_is_named_as_such",
     ),
-    Elsewhere(
+    NotInjected(
         "a drain that a PodDisruptionBudget blocks",
         "the lab's operator does not drain: it would move itself",
         "network.allocatable",
         "tests/unit/run/test_sync.py::test_a_blocked_drain_names_pod_and_budget_and_ends",
     ),
-    Elsewhere(
+    NotInjected(
         "a node that reboots again and again",
         "no reboot is ever needed in the lab",
         "network.allocatable",
         "tests/unit/run/test_sync.py::test_a_reboot_loop_ends_at_the_second_boot",
     ),
-    Elsewhere(
+    NotInjected(
         "a MachineConfigPool that is paused or degraded",
         "no OpenShift",
         "network.drain",
         "tests/unit/check/test_plan.py::test_a_machine_config_pool_that_gets_no_further_stops",
     ),
-    Elsewhere(
+    NotInjected(
         "a setting of the BIOS that does not take",
         "the test resets the node",
         "platform.roll",
         "tests/lab/test_roll.py::test_a_setting_that_does_not_take_is_told_and_not_tried_again",
     ),
-    Elsewhere(
+    NotInjected(
         "the addresses of two BMCs exchanged",
         "the test exchanges them in the inventory",
         "platform.bmc_identity",
         "tests/lab/test_roll.py::test_two_exchanged_bmcs_are_refused_and_nobody_is_reset",
     ),
-    Elsewhere(
+    NotInjected(
         "a Lease that is lost in the middle of a roll",
         "the test deletes it while a node is drained",
         "nothing is written or reset any more",
         "tests/lab/test_roll.py::test_a_roll_whose_lease_is_deleted_resets_nobody",
     ),
-    Elsewhere(
+    NotInjected(
         "RDMA namespaces in exclusive mode, and a network without the CNI plugin rdma",
         "the kernel changes the mode only while no pod has a network namespace",
         "network.lint_rdma",
         "tests/unit/check/test_linter.py::test_rdma_mode_and_plugin_go_together",
     ),
-    Elsewhere(
+    NotInjected(
         "the link of a VF is disabled while a pod has the VF",
         "the test makes the pod",
         "virtual_functions.link_state",
         "tests/lab/test_link_of_a_pod.py::test_a_link_that_is_disabled_under_a_pod_is_named",
     ),
-    Elsewhere(
+    NotInjected(
         "a virtual function without a driver",
         "the SR-IOV operator binds it again within a minute",
         "virtual_functions.driver",
         "tests/unit/check/test_check_virtual_functions.py::test_driver",
     ),
-    Elsewhere(
+    NotInjected(
         "one node with another firmware",
         "the emulated HCAs have one firmware version",
         "platform.firmware",
         "tests/unit/check/test_firmware.py::test_the_odd_one_is_named_with_what_is_usual",
     ),
-    Elsewhere(
+    NotInjected(
         "governor of one node",
         "an emulated CPU has no clock that could be set",
         "tuning.alike",
         "tests/unit/check/test_tuning.py::test_one_of_a_thousand_with_another_governor_is_found",
     ),
-    Elsewhere(
+    NotInjected(
         "a GPU that is throttled",
         "a GPU beside an emulated HCA is a PCI function alone",
         "tuning.gpu",
         "tests/unit/check/test_tuning.py::test_a_fault_is_named_once",
     ),
-    Elsewhere(
+    NotInjected(
         "PFC on one side only",
         "no NIC with DCB in the lab",
         "tuning.network",
         "tests/unit/check/test_tuning.py::test_pfc_on_one_side_only_fails_whatever_is_expected",
     ),
-    Elsewhere(
+    NotInjected(
         "two HCAs with one GUID",
         "the simulator takes no second one",
         "fabric.guids",

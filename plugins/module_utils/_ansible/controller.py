@@ -29,7 +29,7 @@ from .cluster import FIRST_ANSWER, connect, get_library_version, select_options,
 from .credentials import find_credentials
 
 
-def look(
+def inspect_controller(
     module: AnsibleModule,
     intent: typing.Optional[Intent],
     helm: typing.Optional[str],

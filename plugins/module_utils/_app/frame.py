@@ -31,7 +31,7 @@ from .._check.resume import (
 from .._check.sources import observes_again, observes_nodes
 from .._model.base.tags import is_selected
 from .._model.base.version import COLLECTION_VERSION
-from .._model.run.fact_kinds import list_kinds_for_observers, list_places
+from .._model.run.fact_kinds import list_kinds_for_observers, list_sources
 from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
 from .._model.run.findings import STAGES
 from .._model.run.records import (
@@ -192,9 +192,9 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         return _report_kept_stage(options, folder.run)
     context, start = _make_context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _build_raw_intent(options), collect_validate_facts(start))
-    look = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
+    unread = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
-        bool(look)
+        bool(unread)
         or observes_nodes(options["stage"])
         or observes_again(options["stage"], _build_raw_intent(options).intent)
     )
@@ -202,13 +202,13 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     return {
         **_finish_stage_action(context, record, folder),
         **usual,
-        **_describe_look(look),
+        **_describe_unread(unread),
         "observers": asks and bool(start.by_pods),
     }
 
 
-def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the places on which
+def _describe_unread(kinds: typing.Sequence[str]) -> Data:
+    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the sources from which
     they are read, such as the nodes or the fabric (``look_at``), and the kinds that observer pods read
     (``look_by_observers``).
 
@@ -216,7 +216,7 @@ def _describe_look(kinds: typing.Sequence[str]) -> Data:
     """
     return {
         "look": list(kinds),
-        "look_at": list_places(kinds),
+        "look_at": list_sources(kinds),
         "look_by_observers": list_kinds_for_observers(kinds),
     }
 
@@ -283,7 +283,7 @@ def _report_kept_stage(options: Data, run: str) -> Data:
         "go": False,
         "gate": record.gate,
         "lines": [line],
-        **_describe_look(()),
+        **_describe_unread(()),
         "observers": False,
     }
 

@@ -11,7 +11,7 @@ import typing
 from .._analysis.schedule.measurements import by_links
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import carries_roce
-from .._model.run.fact_kinds import HOST, IB_PORTS, WHOLE_FABRIC, list_kinds_at
+from .._model.run.fact_kinds import HOST, IB_PORTS, WHOLE_FABRIC, list_kinds_from
 
 
 class OfNodes(typing.NamedTuple):
@@ -105,7 +105,7 @@ TOPOLOGIES = OfNodes("topologies", listed_by="vantage_points")
 NEIGHBOURS = OfListedNodes("neighbours", "listeners")
 #: facts that several stages are judged by; a run observes them once
 SHARED = tuple(
-    TOPOLOGIES if kind == TOPOLOGIES.kind else OfNodes(kind) for kind in list_kinds_at(HOST, IB_PORTS, WHOLE_FABRIC)
+    TOPOLOGIES if kind == TOPOLOGIES.kind else OfNodes(kind) for kind in list_kinds_from(HOST, IB_PORTS, WHOLE_FABRIC)
 )
 
 NODES = OfRun("nodes")

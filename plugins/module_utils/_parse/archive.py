@@ -58,6 +58,13 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
 
 
 def _parse_archive_address(said: str) -> Address:
+    """Return the address of an archive from its URL. No message repeats the URL, because the invalid part may be its
+    secret.
+
+    :param said: the URL
+    :raises ArchiveError: the URL is invalid, contains a user, a fragment or braces, or does not show whether it is a
+        folder
+    """
     match = _ADDRESS.fullmatch(said)
     # no message repeats it: what is wrong in an address may be its secret part
     if match is None or not said.isascii() or not said.isprintable() or " " in said:

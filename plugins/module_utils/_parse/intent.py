@@ -87,6 +87,9 @@ def _normalize_mirror(data: typing.Any) -> typing.Any:
 
 
 def _add_mirror(cluster: typing.Any) -> typing.Any:
+    """Return ``rdma_cluster`` with the mirror in its long form. A value of another type, or without a mirror, is
+    returned unchanged.
+    """
     return (
         {**cluster, "mirror": _normalize_mirror(cluster["mirror"])}
         if isinstance(cluster, dict) and "mirror" in cluster
@@ -145,6 +148,9 @@ def _normalize_subnet_managers(fabrics: typing.Any) -> typing.Any:
 
 
 def _add_managers(fabric: typing.Any) -> typing.Any:
+    """Return a fabric with ``select.subnet_manager`` as a list. A single GUID becomes a list of one, and a null an
+    empty list. A value of another form is returned unchanged.
+    """
     select = fabric.get("select") if isinstance(fabric, dict) else None
     if not isinstance(select, dict) or not isinstance(select.get("subnet_manager", []), (str, type(None))):
         return fabric

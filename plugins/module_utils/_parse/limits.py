@@ -272,6 +272,11 @@ class _Refused(Exception):
 
 
 def _build_unique_mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typing.Any]:
+    """Return the mapping of a JSON object.
+
+    :param pairs: keys and values of the object
+    :raises _Refused: a key occurs twice
+    """
     made = dict(pairs)
     if len(made) != len(pairs):
         seen: set[str] = set()

@@ -82,6 +82,9 @@ def _find_registry(name: str) -> str:
 
 
 def _parse_login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[RegistryLogin]:
+    """Return the login of a registry from an entry of a pull secret. Return None if the entry has neither a user with a
+    password nor a token.
+    """
     user, password, auth, token = (
         value if isinstance(value, str) else ""
         for value in map(entry.get, ("username", "password", "auth", "identitytoken"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from .._model.boundary.form import describe_rejected
-from .._model.run.fact_kinds import WHOLE_FABRIC, list_kinds_at
+from .._model.run.fact_kinds import WHOLE_FABRIC, list_kinds_from
 from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER
 from .files import json_of
 
@@ -52,7 +52,7 @@ def count_functions(value: typing.Any) -> int:
 def limit_of_node(kind: str) -> tuple[int, str]:
     """Return the limit in bytes of a fact of one node, and a text for messages that names the facts to which it
     applies."""
-    if kind in list_kinds_at(WHOLE_FABRIC):
+    if kind in list_kinds_from(WHOLE_FABRIC):
         return MOST_FABRIC_ANSWER, "a fabric"
     most = MOST_ANSWER if kind in _OF_FABRIC else _MOST_OF_HCAS if kind.startswith("hcas") else _MOST_OF_NODE
     return most, f"the fact {kind} of one node"

@@ -163,7 +163,7 @@ ROWS: dict[str, Row] = {
         _test("run/test_removed_functions", "test_states_and_policies_of_a_tenant_hide_no_pod"),
     ),
     "_run/cluster/removal/functions.py explain_losses": {"Pod": HOLDS},
-    "_run/cluster/wait_for_network.py look": {
+    "_run/cluster/wait_for_network.py judge_once": {
         "CIDRPool.nv-ipam.nvidia.com": BY_PLACE,
         "IPPool.nv-ipam.nvidia.com": BY_PLACE,
         "NetworkAttachmentDefinition": BY_PLACE,

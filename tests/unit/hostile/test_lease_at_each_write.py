@@ -156,7 +156,7 @@ def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: HeldLease) 
 def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(
     held: HeldLease, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, fails = held.keeper._look, [3]
+    look, fails = held.keeper._read_lease, [3]
 
     def away() -> typing.Any:
         if fails[0]:
@@ -166,7 +166,7 @@ def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(
             )
         return look()
 
-    monkeypatch.setattr(held.keeper, "_look", away)
+    monkeypatch.setattr(held.keeper, "_read_lease", away)
     assert held.keeper.ask() == WORKING - 3 and held.world.now == 3
     fails[0] = 1000
     with pytest.raises(ApiError):
@@ -178,7 +178,7 @@ def test_a_right_that_is_missing_is_not_waited_for(held: HeldLease, monkeypatch:
     def forbidden() -> typing.Any:
         raise ApiError(403, "Forbidden", "leases is forbidden", "GET lease")
 
-    monkeypatch.setattr(held.keeper, "_look", forbidden)
+    monkeypatch.setattr(held.keeper, "_read_lease", forbidden)
     with pytest.raises(ApiError):
         held.keeper.ask()
     assert held.world.now == 0

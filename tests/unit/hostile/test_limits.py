@@ -35,7 +35,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_answer, decode_json
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import parse_replies
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.observer_reply import parse_replies
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded

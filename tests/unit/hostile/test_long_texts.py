@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base import e
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.config_daemon_log import last_error
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import look_by_observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import read_by_observers
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects
 
@@ -112,11 +112,11 @@ def test_so_is_a_text_of_many_lines_in_it(name: str) -> None:
 
 
 def test_of_the_errors_of_an_observer_the_end_alone_is_looked_at() -> None:
-    asked = look_by_observers.ObserveRequest(kinds=("hcas",))
+    asked = read_by_observers.ObserveRequest(kinds=("hcas",))
     said = b"ab " * MIB + b"no such module: json"
-    timed = look_by_observers._Timed(Answer(1, b"", said), 0.0, 0.0, None)
+    timed = read_by_observers._Timed(Answer(1, b"", said), 0.0, 0.0, None)
     with at_most(4):
-        (found,) = look_by_observers._shown(asked, timed).values()
+        (found,) = read_by_observers._shown(asked, timed).values()
     assert found.error is not None and found.error.endswith("ab no such module: json")
 
 

@@ -132,7 +132,7 @@ def test_memory_stays_near_the_limit_of_the_output(tmp_path: pathlib.Path) -> No
     found = measured(
         tmp_path,
         "chart = OperatorChart('oci://r/x', '1', 'ns', 'rel')\n"
-        f"return helm.look_at_charts({path!r}, {{'a': (chart, {{}})}})['a'].error",
+        f"return helm.read_charts({path!r}, {{'a': (chart, {{}})}})['a'].error",
     )
     assert f"printed more than {MOST_CHART} bytes" in found["answer"] and found["grown"] < 64
 
@@ -149,7 +149,7 @@ def test_an_endless_chart_is_an_error_of_its_own_with_what_to_do(tmp_path: pathl
         'case "$*" in *good*) echo "{kind: Pod, spec: {containers: [{image: r.example/i:1}]}}";; *) exec yes "#";;'
         " esac",
     )
-    seen = helm.look_at_charts(path, {"bad": (CHART, {}), "good": (OperatorChart("good", "1", "ops", "release"), {})})
+    seen = helm.read_charts(path, {"bad": (CHART, {}), "good": (OperatorChart("good", "1", "ops", "release"), {})})
     assert seen["good"].error == "" and [image.name for image in seen["good"].images] == ["r.example/i:1"]
     error = seen["bad"].error
     assert f"helm template release {CHART.reference}" in error and f"printed more than {MOST_CHART} bytes" in error

@@ -14,7 +14,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import namespaces
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import look_into
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import read_namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.observe.test_namespaces import Node
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, guid
@@ -96,7 +96,7 @@ def test_the_kernel_s_own_sysfs_of_a_namespace_is_looked_into_and_nobody_else_se
     def look(namespace: str, root: str) -> None:
         seen.append((namespace, sorted(os.listdir(f"{root}/class/net")), os.readlink(f"{root}/class/net/away")))
 
-    assert look_into([container.namespace, "/proc/self/ns/gone"], look) == []
+    assert read_namespaces([container.namespace, "/proc/self/ns/gone"], look) == []
     assert seen == [(container.namespace, ["away", "lo"], "../../devices/virtual/net/away")]
     assert before == (
         pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8"),
@@ -109,7 +109,7 @@ def test_a_namespace_that_can_not_be_entered_is_said_and_keeps_no_other_from_bei
     contain: typing.Callable[..., Container],
 ) -> None:
     container, seen = contain(), []
-    errors = look_into(
+    errors = read_namespaces(
         ["/proc/self/ns/uts", container.namespace],
         lambda namespace, root: seen.append((namespace, os.listdir(f"{root}/class/net"))),
     )
@@ -126,7 +126,7 @@ def test_without_root_it_is_unknown_what_is_in_namespaces() -> None:
     pid = os.fork()
     if not pid:
         os.setuid(65534)
-        os.write(writing, json.dumps(look_into(["/proc/self/ns/net"], print)).encode())
+        os.write(writing, json.dumps(read_namespaces(["/proc/self/ns/net"], print)).encode())
         os._exit(0)
     os.close(writing)
     with open(reading, encoding="utf-8") as answer:

@@ -30,6 +30,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from dev import content, docs
 from lab.faults import FAULTS
 from tests.lab import page as faults
+from tests.lab.olm_scenarios import OLM_SCENARIOS
+from tests.lab.scenarios import SCENARIOS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")])
@@ -214,6 +216,16 @@ def test_the_page_of_faults_is_made_from_its_tests() -> None:
     assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.page(), (
         "run: python -m tests.lab.page > docs/faults.md"
     )
+
+
+def test_each_fault_of_the_page_says_how_it_is_injected() -> None:
+    ways = {
+        (scenario.name, expected.fault): faults.how(scenario, index)
+        for scenario in (*SCENARIOS, *OLM_SCENARIOS)
+        for index, expected in enumerate(scenario.expected)
+    }
+    assert ways
+    assert [name for name, way in ways.items() if not way] == []
 
 
 def named_in(document: str) -> set[str]:

@@ -19,14 +19,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
     LLDP,
     WHOLE_FABRIC,
     choose_kinds_for_observers,
-    list_kinds_at,
     list_kinds_for_observers,
-    list_places,
+    list_kinds_from,
+    list_sources,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import node_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import COMPARED
 
-READ = list_kinds_at(HOST, IB_PORTS, LLDP, FILES)
+READ = list_kinds_from(HOST, IB_PORTS, LLDP, FILES)
 
 
 def test_each_kind_is_named_once() -> None:
@@ -34,13 +34,13 @@ def test_each_kind_is_named_once() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
-    assert set(look.Look().readers) == set(READ)
+def test_a_reader_of_a_node_reads_each_kind_that_the_registry_has_of_nodes() -> None:
+    assert set(node_reader.NodeReader().readers) == set(READ)
 
 
 def test_each_fact_that_several_stages_share_has_a_place() -> None:
     assert {*(source.kind for source in SHARED), NEIGHBOURS.kind} == set(
-        list_kinds_at(HOST, IB_PORTS, WHOLE_FABRIC, LLDP)
+        list_kinds_from(HOST, IB_PORTS, WHOLE_FABRIC, LLDP)
     )
 
 
@@ -63,7 +63,7 @@ def test_the_form_of_each_compared_kind_is_that_of_a_stage() -> None:
     ],
 )
 def test_places_of_kinds(kinds: tuple[str, ...], places: list[str]) -> None:
-    assert list_places(kinds) == places
+    assert list_sources(kinds) == places
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive, _archive_request
-from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
+from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, probe_destination, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
 
@@ -169,7 +169,7 @@ def test_where_an_answer_leads_is_told_without_what_was_sent(
     report: str, server: PutServer, monkeypatch: pytest.MonkeyPatch, said: str, told: str
 ) -> None:
     # this server has no TLS
-    monkeypatch.setattr(_archive, "_look_at_login", lambda _place, _login: None)
+    monkeypatch.setattr(_archive, "_check_login", lambda _place, _login: None)
     server.answers, server.headers = [307], {"Location": said.replace("{}", WORD)}
     error = refused(report, f"{server.address}/a/", ArchiveLogin(token=WORD))
     assert "HTTP 307" in error.seen and told in error.remedy
@@ -354,20 +354,20 @@ def test_a_folder_that_cannot_be_written_is_refused_before_and_after(report: str
     (tmp_path / "file").touch()
     for dry in (True, False):
         with pytest.raises(ArchiveError, match=r"could not be written: (Not a directory|File exists)"):
-            look(Folder(str(tmp_path / "file" / "deeper")), ArchiveLogin(), "", dry)
+            probe_destination(Folder(str(tmp_path / "file" / "deeper")), ArchiveLogin(), "", dry)
     with pytest.raises(FileError, match="could not be written"):
         sent(report, str(tmp_path / "file" / "deeper"))
 
 
 def test_a_look_leaves_no_file_and_in_check_mode_no_folder(tmp_path: pathlib.Path) -> None:
-    look(Folder(str(tmp_path / "dry" / "deeper")), ArchiveLogin(), "", True)
+    probe_destination(Folder(str(tmp_path / "dry" / "deeper")), ArchiveLogin(), "", True)
     assert os.listdir(tmp_path) == []
-    look(Folder(str(tmp_path / "wet" / "deeper")), ArchiveLogin(), "", False)
+    probe_destination(Folder(str(tmp_path / "wet" / "deeper")), ArchiveLogin(), "", False)
     assert os.listdir(tmp_path / "wet" / "deeper") == []
 
 
 def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServer) -> None:
-    look(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), ArchiveLogin(), "", True)
+    probe_destination(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), ArchiveLogin(), "", True)
     assert [(request.method, request.path, request.authorization) for request in server.asked] == [
         ("HEAD", "/last.tar.gz", None)
     ]
@@ -375,14 +375,14 @@ def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServ
 
 def test_a_look_finds_what_would_fail_later(certificates: Certificates, tmp_path: pathlib.Path) -> None:
     with PutServer(certificates.of()) as server:
-        look(at(f"{server.address}/"), ArchiveLogin(token=WORD), str(certificates.authority), False)
+        probe_destination(at(f"{server.address}/"), ArchiveLogin(token=WORD), str(certificates.authority), False)
         assert [request.authorization for request in server.asked] == [None]
         with pytest.raises(ArchiveError, match="not trusted"):
-            look(at(f"{server.address}/"), ArchiveLogin(token=WORD), "", False)
+            probe_destination(at(f"{server.address}/"), ArchiveLogin(token=WORD), "", False)
         (tmp_path / "no.pem").write_text("no certificate")
         for authority in (tmp_path / "no.pem", tmp_path / "absent.pem"):
             with pytest.raises(ArchiveError, match="contains no certificate"):
-                look(at(f"{server.address}/"), ArchiveLogin(), str(authority), False)
+                probe_destination(at(f"{server.address}/"), ArchiveLogin(), str(authority), False)
     signed = Address("https://localhost:1/last", "?X-Amz-Date=20200102T030405Z&X-Amz-Expires=3600")
     with pytest.raises(ArchiveError, match="expired at 2020-01-02 04:04:05 UTC"):
-        look(signed, ArchiveLogin(), "", False)
+        probe_destination(signed, ArchiveLogin(), "", False)

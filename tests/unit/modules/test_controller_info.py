@@ -153,7 +153,7 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
             no_log_values: typing.ClassVar[set[str]] = set()
 
         begin = time.monotonic()
-        seen = controller.look(Module(), None, None, (), limit=0.2)
+        seen = controller.inspect_controller(Module(), None, None, (), limit=0.2)
         assert "the API server did not respond within 0.2 s" in seen.error
         assert time.monotonic() - begin < 30
 

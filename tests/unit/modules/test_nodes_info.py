@@ -17,7 +17,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.node_reader import NodeReader
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import nodes_info as module
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
@@ -91,7 +91,7 @@ def test_all_that_have_an_observer_are_asked_unless_some_are_named(site: Site) -
 
 
 def test_what_a_node_had_and_lacks_is_counted_and_so_is_a_node_that_is_not_back(site: Site) -> None:
-    site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
+    site.folder.write("hcas_before_reset", "a", value=NodeReader((site.sysfs,)).read("hcas"))
     assert site.look(nodes=["a", "b"], since="before_reset") == {"asked": 2, "unanswered": 0, "missing": 0}
     site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
     assert site.look(nodes=["a", "b"], since="before_reset") == {"asked": 2, "unanswered": 0, "missing": 1}
@@ -103,7 +103,7 @@ def test_what_a_node_had_and_lacks_is_counted_and_so_is_a_node_that_is_not_back(
 def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
+    site.folder.write("hcas_before_reset", "a", value=NodeReader((site.sysfs,)).read("hcas"))
     site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
     pauses: list[float] = []
 
@@ -122,14 +122,14 @@ def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(
 
 def test_one_node_whose_answer_has_another_form_ends_no_look_at_the_others(site: Site) -> None:
     site.folder.write("hcas_before_reset", "a", value={"hcas": [{"name": 5}]})
-    site.folder.write("hcas_before_reset", "b", value=Look((site.sysfs,)).at("hcas"))
+    site.folder.write("hcas_before_reset", "b", value=NodeReader((site.sysfs,)).read("hcas"))
     assert site.look(nodes=["a", "b"], since="before_reset") == {"asked": 2, "unanswered": 0, "missing": 1}
     assert site.hcas("b") == site.hcas("a") and site.hcas("b") != 0
 
 
 def test_the_wait_for_all_nodes_has_one_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that takes its time with each answer costs no more than one that never has what it had."""
-    site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
+    site.folder.write("hcas_before_reset", "a", value=NodeReader((site.sysfs,)).read("hcas"))
     site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
     now = [0.0]
 

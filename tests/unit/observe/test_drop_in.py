@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import drop_in, look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import drop_in
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import node_reader as look
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, RECORD
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import node_reader as look
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.left_arguments import read_left_arguments
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.kernel_arguments import grub_drop_in
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import namespaces, sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import ReadNamespace
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs, add_virtio
 
@@ -46,7 +46,7 @@ class Node:
         (self.proc / "1/root/run/netns" / name).symlink_to(namespace)
         return self._namespaces.setdefault(namespace, Tree(self.proc.parent / f"sys-{namespace}"))
 
-    def enter(self, namespaces: typing.Sequence[str], look: Look) -> typing.Sequence[str]:
+    def enter(self, namespaces: typing.Sequence[str], look: ReadNamespace) -> typing.Sequence[str]:
         for path in namespaces:
             look(path, str(self._namespaces[os.readlink(path)].root))
         return ()
@@ -126,7 +126,7 @@ def test_a_named_namespace_is_looked_into_once_and_one_that_is_none_never(node: 
     # left by somebody who has unmounted it
     (node.proc / "1/root/run/netns/empty").touch()
 
-    def enter(paths: typing.Sequence[str], _look: Look) -> typing.Sequence[str]:
+    def enter(paths: typing.Sequence[str], _look: ReadNamespace) -> typing.Sequence[str]:
         seen.extend(paths)
         return ()
 

@@ -84,7 +84,7 @@ ROWS: dict[str, dict[str, Cell]] = {
 }
 
 #: kinds whose owners other tests play, each with them
-ELSEWHERE: dict[str, tuple[str, ...]] = {
+OTHER_TESTS: dict[str, tuple[str, ...]] = {
     # one for the cluster: fields of others stay
     "NicClusterPolicy": (
         "run/test_intents.py::test_the_nic_cluster_policy_of_another_intent_loses_no_entry",

@@ -47,7 +47,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.ma
 )
 from dev import rbac
 from tests.unit.owners.page import render
-from tests.unit.owners.table import ELSEWHERE, KEEP, OWNERS, REFUSE, ROWS, TAKE
+from tests.unit.owners.table import KEEP, OTHER_TESTS, OWNERS, REFUSE, ROWS, TAKE
 from tests.unit.run.test_intents import RUNNING, SELECTOR, Api, job
 from tests.unit.run.test_roll import Operator
 
@@ -319,12 +319,12 @@ def test_each_kind_that_the_collection_creates_or_changes_has_a_row() -> None:
         for right in rights
         if right.verb in ("create", "patch", "update", "delete") and right.power not in beside
     }
-    assert {*written, *KINDS, *HOST_KINDS} - {*ROWS, *ELSEWHERE} == set()
-    assert not ROWS.keys() & ELSEWHERE.keys()
+    assert {*written, *KINDS, *HOST_KINDS} - {*ROWS, *OTHER_TESTS} == set()
+    assert not ROWS.keys() & OTHER_TESTS.keys()
 
 
 def test_tests_that_play_other_rows_exist() -> None:
-    for name in (name for names in ELSEWHERE.values() for name in names):
+    for name in (name for names in OTHER_TESTS.values() for name in names):
         path, _colons, function = name.partition("::")
         tree = ast.parse((TESTS / path).read_text(encoding="utf-8"))
         assert function in {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}, name

@@ -435,8 +435,8 @@ TEXT: dict[str, Text] = {
         (parser("pods.libibverbs.Warnings")(None, ()),),
     ),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
-    "pods.look.parse_replies": Text(
-        lambda text: parser("pods.look.parse_replies")(text, ["hcas"]),
+    "pods.observer_reply.parse_replies": Text(
+        lambda text: parser("pods.observer_reply.parse_replies")(text, ["hcas"]),
         ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}'],
     ),
     "pods.host.parse_host": Text(

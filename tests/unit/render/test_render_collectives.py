@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning i
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.agent import parse_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job_start
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import collectives
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import collectives, mpirun_agent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import (
     LOG_FOLDER,
     host_name,
@@ -215,7 +215,7 @@ def test_what_goes_to_a_pod_is_one_line() -> None:
 def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collectives, "AGENT_FOLDER", str(tmp_path))
+    monkeypatch.setattr(mpirun_agent, "AGENT_FOLDER", str(tmp_path))
     assert subprocess.run(place_agent(TWO), check=True, capture_output=True).stdout == b""
     asking = subprocess.Popen([str(tmp_path / "two-nodes-1"), "pod-2", "echo  'a b' \\n;", "exit 3"])
     (request,) = poll(

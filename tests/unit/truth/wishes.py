@@ -134,7 +134,7 @@ WISHES: tuple[Wish, ...] = (
 )
 
 #: by the beginning of the keys, why no facts of these fleets contradict them
-ELSEWHERE: typing.Mapping[str, str] = {
+NEVER_CONTRADICTED: typing.Mapping[str, str] = {
     _NETWORK + "pod_security.reason": "It is for the reader.",
     _NETWORK + "link_state": _MADE,
     _NETWORK + "meta_plugins": _MADE,

@@ -48,6 +48,11 @@ def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: 
 
 
 def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Finding]:
+    """Check the addresses of a fabric: its pool, gateway, exclusions and routes. Yield nothing for a fabric without
+    ``ipam``.
+
+    :param path: path of the settings in the intent, for the subjects of findings
+    """
     if fabric.ipam is None:
         # whether the profile does without is validate.profile's to say
         return
@@ -225,6 +230,12 @@ def _check_pool_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> t
 
 
 def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Finding:
+    """Check that a pool has an address for each pod of all nodes. Without spare addresses for the pods of one node, the
+    finding is a warning.
+
+    :param path: path of the settings in the intent
+    :param nodes: number of nodes
+    """
     needed = nodes * count_needed_on_a_node(fabric)
     subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", describe_need(fabric, nodes)
     if pool.capacity < needed:
@@ -299,6 +310,10 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
 
 
 def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
+    """Check that the gateway of a pool is on the network of its pods. Return no finding without a gateway.
+
+    :param path: path of the settings in the intent
+    """
     if ipam.gateway is None:
         return []
     if not pool.on_network(ipam.gateway):
@@ -318,6 +333,9 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
 
 
 def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
+    """Check that the networks of no two fabrics overlap. Ranges that cannot be read are left out, because they have
+    findings of their own.
+    """
     pools: list[tuple[str, Network]] = []
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):

@@ -115,6 +115,7 @@ def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
 
 
 def _is_network(text: str) -> bool:
+    """Return whether a text is a network of IPv4 or IPv6, such as ``10.0.0.0/8``."""
     try:
         ipaddress.ip_network(text)
     except ValueError:
@@ -227,6 +228,11 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
 
 
 def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
+    """Return the finding about a pool of nv-ipam in the cluster that could not be read.
+
+    :param broken: the pool, with the reason
+    :param expected: pool that the intent requires, in words
+    """
     return Finding(
         "network.address_pool",
         fabric.name,
@@ -240,6 +246,14 @@ def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
 
 
 def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
+    """Return the finding about a pool of nv-ipam in the cluster that differs from the intent: a failure if the run does
+    not create pools, otherwise a warning if nodes have addresses of it.
+
+    :param found: the pool in the cluster
+    :param measured: description of that pool
+    :param expected: pool that the intent requires, in words
+    :param create: whether the run creates and changes the pool
+    """
     if not create:
         why = (
             "The pool in the cluster differs from the intent, so the address count of the intent does not apply to it."

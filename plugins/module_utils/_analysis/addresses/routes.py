@@ -79,6 +79,14 @@ def check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
 
 
 def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject: str, target: Network) -> Finding:
+    """Check the gateway of a route. With nv-ipam it is that of the pool, otherwise it must be on the network of the
+    pods.
+
+    :param way: gateway of the route (``gw``); None for that of ``ipam``
+    :param network: network of the pods
+    :param subject: subject of the finding: path of the route in the intent
+    :param target: destination of the route
+    """
     if ipam.type == "nv-ipam":
         has_gateway = ipam.gateway is not None or (ipam.pool is not None and ipam.pool.gateway_index is not None)
         if way is not None or not has_gateway:

@@ -87,6 +87,12 @@ def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
 
 
 def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> BiosState:
+    """Return whether a setting of the BIOS has one of the wanted values. If several attributes make the setting, the
+    worst of them decides.
+
+    :param setting: attributes of the BIOS that make the setting; empty if the BIOS has none of them
+    :param wanted: values of the intent, each of which is right
+    """
     job = bios.jobs[0].id if bios.jobs else ""
     if not setting.attributes:
         where = (
@@ -136,6 +142,12 @@ def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any
 
 
 def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
+    """Return whether an attribute of the BIOS has a wanted value now and after the next reset, with the reason if it
+    has not or if this is not known.
+
+    :param key: key of the setting in the intent
+    :param wanted: values of the intent, each of which is right
+    """
     now = is_right(key, attribute, attribute.current, wanted)
     waits = attribute.pending is not None
     then = is_right(key, attribute, attribute.pending, wanted) if waits else now

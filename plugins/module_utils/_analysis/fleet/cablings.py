@@ -41,6 +41,10 @@ class Cablings:
 
     @classmethod
     def of(cls, cablings: typing.Mapping[str, Cabling]) -> Cablings:
+        """Group nodes by their cabling, and find the cablings that differ from those of more nodes, or of as many.
+
+        :param cablings: cabling of each node, by name of the node
+        """
         nodes: dict[Cabling, list[str]] = {}
         for name, cabling in cablings.items():
             nodes.setdefault(cabling, []).append(name)
@@ -156,6 +160,12 @@ def _find_rivals(count: typing.Mapping[Cabling, int]) -> dict[Cabling, Cabling]:
 def _choose_most_similar(
     cabling: Cabling, others: typing.Iterable[Cabling], count: typing.Mapping[Cabling, int]
 ) -> Cabling:
+    """Return the cabling that has the most leaves in common with another one. Of several, it is the one that more nodes
+    have.
+
+    :param others: cablings to choose from, at least one
+    :param count: number of nodes that agree with each cabling
+    """
     return max(
         others,
         key=lambda other: (_count_common_leaves(cabling, other), count[other], tuple(leaf or "" for leaf in other)),

@@ -238,6 +238,12 @@ def _normalize_switch_port(port: SwitchPort) -> SwitchPort:
 
 
 def _explain_shared_switch_port(heard: typing.Optional[SwitchPort], counted: typing.Mapping[SwitchPort, int]) -> str:
+    """Return the explanation that several ports received the LLDP of one port of a switch. Return an empty text if only
+    one port received it.
+
+    :param heard: port of a switch that a port received by LLDP; None if it received none
+    :param counted: number of ports that received each port of a switch
+    """
     if heard is None or counted[heard] < 2:
         return ""
     return (

@@ -85,6 +85,12 @@ def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple
 def _locate_hca(
     node: str, member: Member, ends: typing.Mapping[str, tuple[LinkEnd, Link]], names: typing.Mapping[str, str]
 ) -> Place:
+    """Return the position of an HCA's port. Its leaf is None if the topology does not show the port, or shows no switch
+    at the other end of its cable.
+
+    :param ends: far end and link of each port, by port GUID
+    :param names: names of switches, by GUID
+    """
     far = ends.get(member.port.guid or "") if member.port else None
     # a CA may be cabled to another CA, or to a router: neither is a leaf
     if far is None or far[0].kind != "Switch":

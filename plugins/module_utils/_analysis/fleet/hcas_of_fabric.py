@@ -67,6 +67,7 @@ class Membership:
 
     @property
     def resolved(self) -> bool:
+        """Return whether the HCAs of the fabric are known."""
         return not self.why
 
 
@@ -298,6 +299,12 @@ def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = 
 
 
 def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:
+    """Return a description of a subnet manager and of the HCAs that see it, such as ``0x... (seen by 2 HCAs on 3 nodes:
+    a, b, c)``.
+
+    :param groups: HCAs that see each manager, by its GUID
+    :param guid: GUID of the port of the manager
+    """
     counts = sorted({len(members) for members in groups[guid].values()})
     span = count_of(counts[0], "HCA") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} HCAs"
     names = sorted(groups[guid])

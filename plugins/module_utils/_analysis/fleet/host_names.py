@@ -43,6 +43,7 @@ def host_of(text: str) -> str:
 
 
 def _is_address(name: str) -> bool:
+    """Return whether a name is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

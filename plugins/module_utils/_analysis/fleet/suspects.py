@@ -202,6 +202,9 @@ def _find_strongest(
     threshold = math.log(elements / _BY_CHANCE)
 
     def rank(element: Element) -> tuple[bool, bool, float, int]:
+        """Return the rank of an element: whether it fails more often than chance explains, whether all trials over it
+        failed, how much more likely its own failure rate makes the outcome, and the number of its failures.
+        """
         strength = _compute_likelihood_ratio(failed[element], over[element], all_failed, everything)
         return strength >= threshold, failed[element] == over[element], strength, failed[element]
 
@@ -247,6 +250,9 @@ def _drop_redundant_elements(elements: typing.Sequence[Element]) -> tuple[Elemen
     hcas = [element.name for element in elements if element.kind == "hca"]
 
     def more(element: Element) -> bool:
+        """Return whether an element adds information to the other ones. A path does not, nor does a node or a role
+        whose HCA is among them.
+        """
         if element.kind == "node":
             return not any(name.startswith(f"{element.name} ") for name in hcas)
         return element.kind != "path" and not (element.kind in ("client", "server") and element.name in hcas)

@@ -88,6 +88,11 @@ def merge_errors(found: typing.Iterable[HcaErrors]) -> tuple[HcaErrors, ...]:
 
 
 def _add_up(items: typing.Sequence[HcaErrors]) -> HcaErrors:
+    """Return the errors of one HCA over several periods: the sums of its counters, the counters of any period that fell
+    or stuck, and the first reason why counters were not read.
+
+    :param items: errors of the HCA in each period, at least one
+    """
     grown: collections.Counter[str] = collections.Counter()
     congestion: collections.Counter[str] = collections.Counter()
     for item in items:

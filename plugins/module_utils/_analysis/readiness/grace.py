@@ -168,6 +168,11 @@ class SuspectTimer:
         return tuple(self._judge_suspect(judgement, now) for judgement in judgements)
 
     def _judge_suspect(self, judgement: Judgement, now: float) -> SyncNode:
+        """Return the node of a judgment, with the remedy of its suspect state. Its phase is ``failed`` if the state has
+        lasted longer than its grace period.
+
+        :param now: time of a monotonic clock, in seconds
+        """
         node, key = judgement.node, (judgement.node.fabric, judgement.node.node)
         if not judgement.suspect:
             self._since.pop(key, None)

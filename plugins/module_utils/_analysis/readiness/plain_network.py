@@ -33,41 +33,41 @@ class Missing(typing.NamedTuple):
 Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing]]
 
 
-def find_first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def find_first_missing(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
     """Return the first condition that is not met, so that pods of a node cannot be attached to the network. Return None
     if all are met.
 
     :param target: fabric for which the run waits
     :param name: name of a node that the cluster has
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     for predicate in target.predicates:
-        missing = PREDICATES[predicate](target, name, world)
+        missing = PREDICATES[predicate](target, name, observed)
         if missing is not None:
             return missing
     return None
 
 
-def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    node = world.nodes[name]
+def _check_node_readiness(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
+    node = observed.nodes[name]
     return (
         None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason reported'}", "node_lost")
     )
 
 
-def _check_operator_objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_operator_objects(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition for the first object of the fabric that its operator does not report as ready, with
     the reason. Return None if all are ready.
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
-        if kind in world.blind:
-            return Missing(f"{kind} could not be read: {world.blind[kind]}", "unread")
-        seen = world.reports.get(kind, {}).get(key)
+        if kind in observed.blind:
+            return Missing(f"{kind} could not be read: {observed.blind[kind]}", "unread")
+        seen = observed.reports.get(kind, {}).get(key)
         if seen is None:
             return Missing(f"{what} does not exist", "not_reported")
         if seen.state == "ready":
@@ -76,7 +76,7 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
             return Missing(f"{what} is in state error: {_describe_cause(seen.reason, seen.parts)}", "state_error")
         if seen.state == "notReady":
             away = sorted(
-                node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes
+                node.name for node in observed.nodes.values() if not node.ready and node.name not in target.nodes
             )
             others = (
                 (
@@ -87,7 +87,7 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
                 else ""
             )
             return _not_ready(
-                kind, name, world, f"{what} is not ready: {_describe_cause(seen.reason, seen.parts)}{others}"
+                kind, name, observed, f"{what} is not ready: {_describe_cause(seen.reason, seen.parts)}{others}"
             )
         if seen.state == "ignore":
             return Missing(f"the operator ignores {what}: {_describe_cause(seen.reason, seen.parts)}", "state_error")
@@ -95,7 +95,7 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
     return None
 
 
-def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
+def _not_ready(kind: str, name: str, observed: ClusterState, detail: str) -> Missing:
     """Return the unmet condition for an object that is not ready.
 
     For a NicClusterPolicy, the state of its pods on this node is added, because the operator reports only which of its
@@ -103,12 +103,12 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
 
     :param kind: kind of the object
     :param name: name of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param detail: description of the object's state
     """
     if kind != "NicClusterPolicy":
         return Missing(detail)
-    if world.nodes[name].labels.get(NIC_LABEL) != "true":
+    if observed.nodes[name].labels.get(NIC_LABEL) != "true":
         return Missing(
             (
                 f"{detail}; the node has no label {NIC_LABEL}=true, and the operator deploys nothing on a node without"
@@ -116,7 +116,7 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
             ),
             "no_nic_label",
         )
-    for pod, stand in world.parts.get(name, ()):
+    for pod, stand in observed.parts.get(name, ()):
         if stand.phase != "ready":
             return Missing(
                 f"{detail}; pod {pod} of the operator on the node: {stand.detail}",
@@ -129,15 +129,15 @@ def _describe_cause(reason: str, parts: typing.Sequence[str]) -> str:
     return "; ".join(part for part in (reason, *parts) if part) or "no reason reported"
 
 
-def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_attachment(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the NetworkAttachmentDefinition does not exist, is unreadable for multus, or
     differs from the intent. Return None if it is as expected.
 
     :param target: fabric for which the run waits
     :param name: name of the node; the result is the same for all nodes
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
-    seen = world.attachments.get(target.attachment)
+    seen = observed.attachments.get(target.attachment)
     if seen is None:
         return Missing(f"NetworkAttachmentDefinition {target.attachment} does not exist", "no_attachment")
     if seen.fault:
@@ -163,20 +163,20 @@ def _quote_value(value: object) -> str:
     return repr(both_ends(value, 200)) if isinstance(value, str) else both_ends(repr(value), 200)
 
 
-def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_pool_share(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the node has no share of the nv-ipam pool, or if the pool does not exist or could
     not be read. Return None if the node has a share, or if the network uses no such pool.
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     if not target.pool:
         return None
     kind, _blank, key = target.pool.partition(" ")
-    if kind in world.blind:
-        return Missing(f"{kind} could not be read: {world.blind[kind]}", "unread")
-    seen = world.reports.get(kind, {}).get(key)
+    if kind in observed.blind:
+        return Missing(f"{kind} could not be read: {observed.blind[kind]}", "unread")
+    seen = observed.reports.get(kind, {}).get(key)
     if seen is None:
         return Missing(f"{target.pool} does not exist", "no_share")
     if name not in seen.nodes:
@@ -187,15 +187,15 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
     return None
 
 
-def _check_node_resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_node_resource(target: Target, name: str, observed: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the node does not offer the required amount of the extended resource that pods
     request. Return None if the node offers it, or if the network needs no resource.
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
-    offered = world.nodes[name].allocatable.get(target.resource, 0)
+    offered = observed.nodes[name].allocatable.get(target.resource, 0)
     if not target.resource or offered == target.offers or (offered > target.offers and not target.exact):
         return None
     if not offered:

@@ -29,35 +29,37 @@ from .sriov_state import describe_unmade, describe_unwritten
 from .state import ClusterState, Judgement, Target
 
 
-def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
+def judge(targets: typing.Iterable[Target], observed: ClusterState) -> tuple[Judgement, ...]:
     """Return for each fabric and each of its nodes whether the network is ready on the node, and for what the node
     waits otherwise.
 
     :param targets: fabrics for which the run waits
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
-    turns = DrainTurns(world)
-    return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
+    turns = DrainTurns(observed)
+    return tuple(judge_node(target, name, observed, turns) for target in targets for name in target.nodes)
 
 
 #: boots, and losses, from which on a node without progress is in a loop: the operator may need one boot
 BOOTS, LOSSES = 2, 3
 
 
-def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[DrainTurns] = None) -> Judgement:
+def judge_node(
+    target: Target, name: str, observed: ClusterState, turns: typing.Optional[DrainTurns] = None
+) -> Judgement:
     """Return the judgment of one node of one fabric: the first condition that is not met, or a failure if the node
     boots or becomes NotReady repeatedly without progress.
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param turns: drain limits of the nodes; None to compute them
     """
-    judgement = _judge_node(target, name, world, turns or DrainTurns(world))
-    history, node = world.histories.get(name), world.nodes.get(name)
+    judgement = _judge_node(target, name, observed, turns or DrainTurns(observed))
+    history, node = observed.histories.get(name), observed.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
         return judgement
-    machines = find_machine_pool(node, world.machine_pools.values())
+    machines = find_machine_pool(node, observed.machine_pools.values())
     since = f"since the operator last changed the desired state of the node (generation {history.generation})"
     if history.boots >= BOOTS and not (machines and pool_may_roll(machines, node)):
         detail = f"the node booted {history.boots} times {since} and made no progress: {judgement.node.detail}"
@@ -77,14 +79,22 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
     return judgement
 
 
-def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
-    if world.unread:
+def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainTurns) -> Judgement:
+    """Return the judgment of one node of one fabric, without its history: the first condition that is not met, from the
+    objects that were read to the desired state of the operator.
+
+    :param name: name of the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
+    if observed.unread:
         return _make_waiting_judgement(
-            target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
+            target,
+            name,
+            "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(observed.unread.items())),
         )
-    node = world.nodes.get(name)
+    node = observed.nodes.get(name)
     if node is None:
-        seen = ", ".join(sorted(world.nodes)) or "none"
+        seen = ", ".join(sorted(observed.nodes)) or "none"
         return _make_failed_judgement(
             target,
             name,
@@ -92,8 +102,8 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             "Give the hosts of the inventory the node names that kubectl get nodes lists.",
         )
     if not target.functions:
-        return _judge_attached(target, node, world)
-    policies = [world.policies[policy] for policy in target.policies if policy in world.policies]
+        return _judge_attached(target, node, observed)
+    policies = [observed.policies[policy] for policy in target.policies if policy in observed.policies]
     if not policies:
         detail = (
             f"policy {' or '.join(target.policies) or 'of this fabric'} does not exist, so no policy requests virtual"
@@ -114,24 +124,24 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             f"the node does not have the label {selector} of the policy",
             "Correct the finding operators.label of the node, which contains the cause.",
         )
-    state = world.states.get(name)
+    state = observed.states.get(name)
     if state is None:
         detail = "the operator has not created a SriovNetworkNodeState for the node"
         return _make_waiting_judgement(
             target, name, f"{detail}{_describe_node_readiness(node)}", "node_lost" if not node.ready else "not_seen"
         )
-    return _judge_state(target, node, state, mine[0], world, turns)
+    return _judge_state(target, node, state, mine[0], observed, turns)
 
 
-def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
+def _judge_attached(target: Target, node: ClusterNode, observed: ClusterState) -> Judgement:
     """Return whether a network without virtual functions is ready on a node, and for what the node waits otherwise.
 
     :param target: fabric for which the run waits
     :param node: node that the judgment is about
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     offered = node.allocatable.get(target.resource)
-    missing = find_first_missing(target, node.name, world)
+    missing = find_first_missing(target, node.name, observed)
     if missing is not None:
         return _make_waiting_judgement(target, node.name, missing.detail, missing.suspect, offered=offered)
     parts = [
@@ -144,8 +154,14 @@ def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> J
 
 
 def _judge_state(
-    target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: DrainTurns
+    target: Target, node: ClusterNode, state: NodeState, policy: Policy, observed: ClusterState, turns: DrainTurns
 ) -> Judgement:
+    """Return the judgment of a node with a SriovNetworkNodeState: whether the operator has written the policy into it,
+    and whether the config daemon has applied it.
+
+    :param policy: the policy of the fabric that selects the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     name = node.name
     if not state.interfaces:
         return _add_daemon_state(
@@ -155,13 +171,13 @@ def _judge_state(
                 f"the config daemon has not reported the interfaces of the node yet{_describe_node_readiness(node)}",
             ),
             node,
-            world,
+            observed,
             "sync_stuck",
         )
     matched = tuple(interface.address for interface in state.interfaces if policy_selects(policy, interface))
     if len(matched) != target.hcas_per_node:
         return _wrong_selection(target, name, state, policy, matched)
-    pool = next(iter(find_pools(node, world.pools.values())), NodePool(""))
+    pool = next(iter(find_pools(node, observed.pools.values())), NodePool(""))
     missing = describe_unwritten(policy, state, matched)
     if pool.rdma_mode and pool.rdma_mode != state.wanted_rdma_mode:
         missing = (
@@ -175,28 +191,32 @@ def _judge_state(
         )
         return _make_waiting_judgement(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
     if state.sync_status == "Failed":
-        return _sync_failed(target, name, state, world, matched)
+        return _sync_failed(target, name, state, observed, matched)
     if is_draining(state):
-        detail, suspect = describe_drain(target, node, state, world, turns)
+        detail, suspect = describe_drain(target, node, state, observed, turns)
         return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
         detail = (
             "the config daemon is working (syncStatus"
             f" {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
         )
-        return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
+        return _add_daemon_state(
+            _make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
+        )
     missing = describe_unmade(state, matched)
     if missing:
         detail = (
             "syncStatus is Succeeded, but that status is older than the policy:"
             f" {missing}{_describe_node_readiness(node)}"
         )
-        return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
-    return _judge_offer(target, node, policy, matched, world)
+        return _add_daemon_state(
+            _make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
+        )
+    return _judge_offer(target, node, policy, matched, observed)
 
 
 def _sync_failed(
-    target: Target, name: str, state: NodeState, world: ClusterState, matched: tuple[str, ...] = ()
+    target: Target, name: str, state: NodeState, observed: ClusterState, matched: tuple[str, ...] = ()
 ) -> Judgement:
     """Return the judgment of a node on which the config daemon reports a failed sync, with the cause and the remedy. If
     the reported error names no cause, as in release 1.6.0, the cause is read from the log of the config daemon.
@@ -204,12 +224,12 @@ def _sync_failed(
     :param target: fabric for which the run waits
     :param name: name of the node
     :param state: SriovNetworkNodeState of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param matched: physical functions that the policy selects
     """
     error = state.last_sync_error
-    if explain(error) is None and explain(world.logs.get(name, "")) is not None:
-        error = f"{error or 'no reason reported'}; the log of the config daemon contains: {world.logs[name]}"
+    if explain(error) is None and explain(observed.logs.get(name, "")) is not None:
+        error = f"{error or 'no reason reported'}; the log of the config daemon contains: {observed.logs[name]}"
     detail, remedy = add_cause(error)
     judgement = _make_waiting_judgement(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
@@ -219,22 +239,22 @@ def _describe_node_readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason reported'}"
 
 
-def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
+def _add_daemon_state(judgement: Judgement, node: ClusterNode, observed: ClusterState, suspect: str) -> Judgement:
     """Return the judgment with the state of the node's config daemon added to its detail, and with the matching suspect
     state.
 
     :param judgement: judgment of a node that waits for its config daemon
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param suspect: suspect state of the node if the daemon's state is not the cause
     """
     detail, remedy = judgement.node.detail, judgement.node.remedy
-    _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "it does not exist on the node")))
+    _name, stand = (observed.daemons or {}).get(node.name, ("", PodState("failed", "it does not exist on the node")))
     if not node.ready:
         suspect = "node_lost"
-    elif world.daemons is not None and stand.phase != "ready":
+    elif observed.daemons is not None and stand.phase != "ready":
         detail, suspect = f"{detail}; the pod of the config daemon is not ready: {stand.detail}", "daemon_down"
-    elif world.logs.get(node.name):
-        error, remedy = add_cause(world.logs[node.name])
+    elif observed.logs.get(node.name):
+        error, remedy = add_cause(observed.logs[node.name])
         detail, suspect = f"{detail}; the log of the config daemon contains: {error}", "sync_failing"
     return dataclasses.replace(
         judgement, node=dataclasses.replace(judgement.node, detail=detail, remedy=remedy), suspect=suspect
@@ -242,8 +262,14 @@ def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterSta
 
 
 def _judge_offer(
-    target: Target, node: ClusterNode, policy: Policy, matched: tuple[str, ...], world: ClusterState
+    target: Target, node: ClusterNode, policy: Policy, matched: tuple[str, ...], observed: ClusterState
 ) -> Judgement:
+    """Return the judgment of a node on which the virtual functions exist: whether it offers them as a resource, and
+    whether pods can be attached to the network.
+
+    :param matched: PCI addresses of the physical functions that the policy selects
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
     wanted = policy.vfs_count * len(matched)
     offered = node.allocatable.get(target.resource)
     if offered != wanted:
@@ -263,7 +289,7 @@ def _judge_offer(
         return _make_waiting_judgement(
             target, node.name, f"all objects exist{_describe_node_readiness(node)}", "node_lost", matched, offered
         )
-    if target.attachment not in world.attachments:
+    if target.attachment not in observed.attachments:
         return _make_waiting_judgement(
             target,
             node.name,
@@ -272,7 +298,7 @@ def _judge_offer(
             matched,
             offered,
         )
-    machines = find_machine_pool(node, world.machine_pools.values())
+    machines = find_machine_pool(node, observed.machine_pools.values())
     if machines and pool_may_roll(machines, node):
         detail = f"all objects exist, but the node may reboot once more: {describe_pool(machines)}"
         return _make_waiting_judgement(target, node.name, detail, "", matched, offered)
@@ -283,6 +309,12 @@ def _judge_offer(
 def _wrong_selection(
     target: Target, name: str, state: NodeState, policy: Policy, matched: tuple[str, ...]
 ) -> Judgement:
+    """Return the judgment of a node on which the policy selects another number of physical functions than the intent
+    requires.
+
+    :param name: name of the node
+    :param matched: PCI addresses of the physical functions that the policy selects
+    """
     if not matched:
         detail = f"policy {policy.name} selects no interface of the node: {nearest_match(policy, state)}"
     else:
@@ -308,6 +340,14 @@ def _make_waiting_judgement(
     matched: tuple[str, ...] = (),
     offered: typing.Optional[int] = None,
 ) -> Judgement:
+    """Return the judgment of a node that is not ready yet.
+
+    :param name: name of the node
+    :param detail: the condition that is not met
+    :param suspect: kind of the cause, which limits how long the state may last; empty for no limit but that of the wait
+    :param matched: PCI addresses of the physical functions that the policy selects
+    :param offered: number of allocatable functions; None if unknown
+    """
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, matched=matched, allocatable=offered), suspect)
 
 
@@ -315,26 +355,33 @@ def _make_failed_judgement(target: Target, name: str, detail: str, remedy: str) 
     return Judgement(SyncNode(target.fabric, name, "failed", detail, remedy))
 
 
-def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
+def judge_release(targets: typing.Iterable[Target], observed: ClusterState) -> tuple[Judgement, ...]:
     """Return the judgment of each node while the fabrics are removed from it. The conditions are: no policy, no desired
     interface, no virtual function, no offered resource.
 
     :param targets: fabrics that are removed
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
-    turns = DrainTurns(world)
-    return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
+    turns = DrainTurns(observed)
+    return tuple(_judge_release(target, name, observed, turns) for target in targets for name in target.nodes)
 
 
-def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
-    if world.unread:
+def _judge_release(target: Target, name: str, observed: ClusterState, turns: DrainTurns) -> Judgement:
+    """Return the judgment of a node whose virtual functions of a fabric are removed: the first part that still exists.
+
+    :param name: name of the node
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    """
+    if observed.unread:
         return _make_waiting_judgement(
-            target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
+            target,
+            name,
+            "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(observed.unread.items())),
         )
-    left = [policy for policy in target.policies if policy in world.policies]
+    left = [policy for policy in target.policies if policy in observed.policies]
     if left:
         return _make_waiting_judgement(target, name, f"policy {', '.join(left)} still exists")
-    state, node = world.states.get(name), world.nodes.get(name)
+    state, node = observed.states.get(name), observed.nodes.get(name)
     if state is not None:
         wanted = [item.address for item in state.wanted if set(item.policies) & set(target.policies)]
         if wanted:
@@ -351,9 +398,9 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
             if item.vfs_count and item.address not in others
         ]
         if state.sync_status == "Failed":
-            return _sync_failed(target, name, state, world)
+            return _sync_failed(target, name, state, observed)
         if held and node is not None and is_draining(state):
-            detail, suspect = describe_drain(target, node, state, world, turns)
+            detail, suspect = describe_drain(target, node, state, observed, turns)
             return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect)
         if held:
             return _make_waiting_judgement(

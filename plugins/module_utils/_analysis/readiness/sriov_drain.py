@@ -25,9 +25,9 @@ class DrainTurns:
     these are computed only once.
     """
 
-    def __init__(self, world: ClusterState) -> None:
-        self._nodes = tuple(world.nodes.values())
-        self._pools = tuple(world.pools.values())
+    def __init__(self, observed: ClusterState) -> None:
+        self._nodes = tuple(observed.nodes.values())
+        self._pools = tuple(observed.pools.values())
         self._known: dict[tuple[str, ...], Turn] = {}
 
     def find_turn(self, node: ClusterNode) -> Turn:
@@ -39,14 +39,14 @@ class DrainTurns:
 
 
 def describe_drain(
-    target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
+    target: Target, node: ClusterNode, state: NodeState, observed: ClusterState, turns: DrainTurns
 ) -> tuple[str, str]:
     """Return the progress of the drain of a node as text, and the name of its suspect state. The name is empty if the
     state may last without limit.
 
     :param target: fabric for which the run waits
     :param state: SriovNetworkNodeState of the node
-    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param turns: drain limits of the nodes
     """
     reboots = state.desired_state == "Reboot_Required"
@@ -55,7 +55,7 @@ def describe_drain(
         f"the node is {what} first (desired state {state.desired_state or 'not set'}, current state"
         f" {state.current_state or 'not set'})"
     )
-    machines = find_machine_pool(node, world.machine_pools.values())
+    machines = find_machine_pool(node, observed.machine_pools.values())
     held_back = explain_what_holds_back(machines) if machines else ""
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
@@ -73,11 +73,14 @@ def describe_drain(
             if turn.blocked
             else (f"{detail}; the node waits for its turn: {turn.limit}", "")
         )
-    if "PodDisruptionBudget" in world.blind:
+    if "PodDisruptionBudget" in observed.blind:
         return (
-            f"{detail}; PodDisruptionBudgets could not be read: {world.blind['PodDisruptionBudget']}"
+            f"{detail}; PodDisruptionBudgets could not be read: {observed.blind['PodDisruptionBudget']}"
         ), "drain_blocked"
     held = find_held_pods(
-        world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], BudgetIndex(world.budgets.values())
+        observed.pods.get(node.name, ()),
+        reboots,
+        target.resource.partition("/")[0],
+        BudgetIndex(observed.budgets.values()),
     )
     return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")

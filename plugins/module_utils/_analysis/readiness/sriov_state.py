@@ -32,6 +32,13 @@ def describe_unwritten(policy: Policy, state: NodeState, addresses: typing.Itera
 
 
 def _describe_difference(asked: WantedInterface, wanted: WantedInterface) -> str:
+    """Return the differences between the desired state of a physical function and its policy, in words. Return an empty
+    text if there are none. If several policies configure the function, a larger number of virtual functions or a larger
+    MTU is no difference.
+
+    :param asked: the function as the policy requires it
+    :param wanted: the function as the operator has written it into the desired state
+    """
     (group,) = asked.groups
     mine = next((item for item in wanted.groups if item.policy == group.policy), None)
     if mine is None:

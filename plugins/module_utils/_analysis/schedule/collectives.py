@@ -324,6 +324,11 @@ class CollectiveTests:
         )
 
     def _end_halving(self, named: Named) -> None:
+        """End the search of a step: keep what it has named, leave these nodes out of the following steps, and schedule
+        the run that confirms the result.
+
+        :param named: nodes, ports, leaves and uplinks that the search has named
+        """
         self._halving = None
         if named != Named() and self._step is not None:
             self.named[self._step.kind] = named

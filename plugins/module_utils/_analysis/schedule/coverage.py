@@ -27,6 +27,7 @@ class Coverage:
 
     @property
     def usable(self) -> int:
+        """Return the number of link directions on the paths between HCA ports, used or not."""
         return len(self.covered) + len(self.missing)
 
 

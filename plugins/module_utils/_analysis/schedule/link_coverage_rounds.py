@@ -47,6 +47,7 @@ class Round:
 
     @property
     def tests(self) -> tuple[Test, ...]:
+        """Return the tests of all turns of the round."""
         return tuple(test for turn in self.turns for test in turn)
 
 
@@ -63,10 +64,12 @@ class Cover:
 
     @property
     def tests(self) -> int:
+        """Return the number of tests of all rounds."""
         return sum(len(item.tests) for item in self.rounds)
 
     @property
     def turns(self) -> int:
+        """Return the number of turns of all rounds."""
         return sum(len(item.turns) for item in self.rounds)
 
 
@@ -83,13 +86,25 @@ class OccupiedLinks:
         self.tests: list[Test] = []
 
     def free(self, end: int) -> bool:
+        """Return whether no test of the turn uses an end.
+
+        :param end: number of the end
+        """
         return end not in self._ends
 
     def fits(self, test: Test, way: Way) -> bool:
+        """Return whether a test can run in the turn: its ends, its links and its crossings of leaves are not in use.
+
+        :param way: links of the test
+        """
         free = self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
         return free and not any(place in self._crossed for place in self._iterate_leaf_crossings(way))
 
     def add(self, test: Test, way: Way) -> None:
+        """Add a test to the turn, and mark its ends and links as in use.
+
+        :param way: links of the test
+        """
         self._ends.update(test)
         # of what stands for many links nobody knows how many flows share one
         self._links.update(link for link in way if not self._ways.directions[link].between)
@@ -122,6 +137,10 @@ def cover_links(ways: PathTable) -> Cover:
     rounds: list[Round] = []
 
     def add(why: str, pairs: typing.Sequence[Test]) -> None:
+        """Add a round with those pairs that cover further links, if there are any.
+
+        :param why: purpose of the round, in words
+        """
         turns, new = _list_turns(ways, pairs, covered)
         if turns:
             rounds.append(Round(why, turns))

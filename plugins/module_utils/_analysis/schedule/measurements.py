@@ -57,6 +57,7 @@ class Task(OrderedPair):
 
     @classmethod
     def between(cls, client: End, server: End) -> Task:
+        """Return the task of two ends. Its ``server_rail`` is None if both ends are on the same rail."""
         return cls(*client, server[1], None if server[0] == client[0] else server[0])
 
 

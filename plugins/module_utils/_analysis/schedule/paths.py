@@ -101,6 +101,9 @@ class PathTable:
         self._over: dict[int, tuple[list[tuple[int, int]], typing.Iterator[tuple[int, int]]]] = {}
 
     def _add(self, link: Link) -> None:
+        """Add the two directions of a link of the topology, with their rate. A link to a device that is neither a
+        switch nor an end is left out.
+        """
         near, far = _port(link.a), _port(link.b)
         if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
             return
@@ -220,6 +223,12 @@ class PathTable:
         return found
 
     def _compute_way(self, source: int, target: int) -> typing.Union[Way, str]:
+        """Return the numbers of the links from one end to another one, or the reason why they are not known. Where
+        switches choose the links, a placeholder stands for all links between two leaves, or for those of one flow.
+
+        :param source: number of the sending end
+        :param target: number of the receiving end
+        """
         near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None or not self.spread:
             return self._by_tables(source, target)
@@ -235,6 +244,12 @@ class PathTable:
         return (self._up[source], self._between[key], self.down(target))
 
     def _by_tables(self, source: int, target: int) -> typing.Union[Way, str]:
+        """Return the numbers of the links from one end to another one by the forwarding tables of the switches, or the
+        reason why a table does not lead there.
+
+        :param source: number of the sending end
+        :param target: number of the receiving end
+        """
         near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None:
             return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
@@ -307,6 +322,10 @@ class PathTable:
             found.append(pair)
 
     def _pairs_over(self, number: int) -> typing.Iterator[tuple[int, int]]:
+        """Yield pairs of ends, as sender and receiver, whose packets may use a direction of a link.
+
+        :param number: number of the direction
+        """
         direction = self.directions[number]
         if number in self.flows:
             yield self.flows[number]

@@ -177,6 +177,10 @@ class RailSearch:
             self._give_up("leaf")
 
     def _give_up(self, kind: Kind, leaf: str = "") -> None:
+        """Drop the waiting trials of one kind. Their suspects become undecided, and take part in no further trial.
+
+        :param leaf: name of the leaf whose trials are dropped; empty for all leaves
+        """
         lost = [job for job in self._waiting if job.kind == kind and leaf in ("", job.leaf)]
         self._waiting = [job for job in self._waiting if job not in lost]
         self.undecided += [job.suspects for job in lost]
@@ -217,6 +221,12 @@ class RailSearch:
             self._outside.update(leaves)
 
     def _take_part(self, job: WaitingTrial, fast: bool) -> None:
+        """Take the result of a trial of a part of the suspects: resolve its parent if it was fast, otherwise split it.
+        A part that was slow in a second trial stays undecided, and a part is not split if pairs of nodes are tried in
+        its place.
+
+        :param fast: whether the trial was fast
+        """
         part = job.part or SuspectPart(job.suspects)
         part.fast = fast
         if fast:
@@ -245,6 +255,11 @@ class RailSearch:
         return False
 
     def _split_part(self, part: SuspectPart, leaf: str) -> None:
+        """Split a slow part into halves, by leaves if it has several, and schedule their trials. A half that is known
+        to be fast gets no trial.
+
+        :param leaf: name of the leaf of all nodes of the part; empty if it has several
+        """
         if leaf:
             middle = (len(part.nodes) + 1) // 2
             split = part.nodes[:middle], part.nodes[middle:]
@@ -293,6 +308,11 @@ class RailSearch:
                 self.undecided.append(part.nodes)
 
     def _take_single(self, job: WaitingTrial, fast: bool) -> None:
+        """Take the result of a trial of a single suspect. The port of a suspect that was slow ``TWICE`` times is named,
+        and the suspect takes part in no further trial.
+
+        :param fast: whether the trial was fast
+        """
         part = job.part or SuspectPart(job.suspects)
         job.slow += not fast
         if fast:
@@ -321,6 +341,11 @@ class RailSearch:
             self._take_single(single, True)
 
     def _take_pair(self, job: WaitingTrial, fast: bool) -> None:
+        """Take the result of a trial of two nodes of a sample. A fast pair ends the sample, and its members are
+        searched. If all pairs are slow, the leaf or the whole fabric is named.
+
+        :param fast: whether the trial was fast
+        """
         sample = self._samples[job.leaf]
         sample.pending -= 1
         if fast and sample.open:
@@ -337,6 +362,11 @@ class RailSearch:
             self._active = [node for node in self._active if node not in sample.members]
 
     def _take_leaf(self, job: WaitingTrial, fast: bool) -> None:
+        """Take the result of a trial between leaves. The uplinks of a leaf that was slow ``TWICE`` times are named, and
+        its nodes take part in no further trial.
+
+        :param fast: whether the trial was fast
+        """
         job.slow += not fast
         if fast:
             return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage fabric: check that each node has the HCAs of the fabric that the intent requires, and explain why HCAs are
-missing. Check id: ``fabric.membership``.
+missing. Check ids: ``fabric.membership``, ``fabric.hcas``.
 """
 
 from __future__ import annotations

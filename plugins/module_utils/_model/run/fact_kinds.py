@@ -22,21 +22,21 @@ LLDP: typing.Final = "switches"
 #: files of the node; only the teardown asks for what the collection has left in them
 FILES: typing.Final = "files"
 
-Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
+Source = typing.Literal["node", "fabric", "topology", "switches", "files"]
 
 
 class FactKind(typing.NamedTuple):
     """A kind of fact about a node, such as its HCAs.
 
     :ivar name: name of the kind, such as ``hcas``
-    :ivar place: source on the node: node, fabric, topology, switches or files; None for facts of another module or a
+    :ivar source: part of the node that is read: node, fabric, topology, switches or files; None for facts of another module or a
         BMC
     :ivar difference_prefix: prefix of its lines in the difference of two runs; empty for lines without a prefix, None
         if it is not compared
     """
 
     name: str
-    place: typing.Optional[Place] = None
+    source: typing.Optional[Source] = None
     difference_prefix: typing.Optional[str] = None
 
 
@@ -58,21 +58,21 @@ FACT_KINDS: tuple[FactKind, ...] = (
 )
 
 
-def list_kinds_at(*places: Place) -> tuple[str, ...]:
+def list_kinds_from(*sources: Source) -> tuple[str, ...]:
     """Return the kinds of facts that are read from the given sources.
 
-    :param places: sources: node, fabric, topology, switches or files
+    :param sources: node, fabric, topology, switches or files
     """
-    return tuple(kind.name for kind in FACT_KINDS if kind.place in places)
+    return tuple(kind.name for kind in FACT_KINDS if kind.source in sources)
 
 
-def list_places(kinds: typing.Collection[str]) -> list[str]:
+def list_sources(kinds: typing.Collection[str]) -> list[str]:
     """Return the sources on the node (node, fabric, topology, switches, files) from which facts of the given kinds are
     read.
 
     :param kinds: kinds of facts
     """
-    return list(dict.fromkeys(kind.place for kind in FACT_KINDS if kind.name in kinds and kind.place is not None))
+    return list(dict.fromkeys(kind.source for kind in FACT_KINDS if kind.name in kinds and kind.source is not None))
 
 
 def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
@@ -82,8 +82,8 @@ def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
 
     :param kinds: kinds that the stage needs
     """
-    wanted = [name for name in list_kinds_at(HOST, IB_PORTS, LLDP) if name in kinds]
-    return list(dict.fromkeys((*list_kinds_at(HOST, IB_PORTS), *wanted))) if "hcas" in wanted else wanted
+    wanted = [name for name in list_kinds_from(HOST, IB_PORTS, LLDP) if name in kinds]
+    return list(dict.fromkeys((*list_kinds_from(HOST, IB_PORTS), *wanted))) if "hcas" in wanted else wanted
 
 
 def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> tuple[str, ...]:
@@ -93,11 +93,11 @@ def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> 
     :param asked: kinds that the user requests; None for the default
     :raises RdmaError: an observer cannot read one of them
     """
-    known = list_kinds_at(HOST, IB_PORTS, FILES, LLDP)
+    known = list_kinds_from(HOST, IB_PORTS, FILES, LLDP)
     for name in asked or ():
         if name not in known:
             raise RdmaError(
                 f"kinds: an observer does not read facts of the kind '{name}'{suggest_nearest(name, known)}",
                 f"Use only these kinds: {', '.join(known)}",
             )
-    return list_kinds_at(HOST, IB_PORTS) if asked is None else tuple(asked)
+    return list_kinds_from(HOST, IB_PORTS) if asked is None else tuple(asked)

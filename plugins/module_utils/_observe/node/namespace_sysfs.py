@@ -22,25 +22,25 @@ _NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE, _DETACH = 0x2, 0x4, 0x8, 0x4000, 0x400
 _PLACE = "/sys"
 
 #: takes the path of a namespace (``/proc/4711/ns/net``) and a folder with its sysfs, which is there until it returns
-Look = typing.Callable[[str, str], None]
+ReadNamespace = typing.Callable[[str, str], None]
 
 
-def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
+def read_namespaces(namespaces: typing.Sequence[str], read_namespace: ReadNamespace) -> list[str]:
     """Call a function with the path and the sysfs root of each network namespace, one after the other, in a temporary
     thread. A namespace that ends before it is entered is left out.
 
     :param namespaces: paths such as ``/proc/4711/ns/net``
-    :param look: function that gets the path of a namespace and its sysfs root, and reads the namespace before it
-        returns
+    :param read_namespace: function that gets the path of a namespace and its sysfs root, and reads the namespace before
+        it returns
     :returns: errors of namespaces that could not be read; empty if all could be read
     """
     if not namespaces:
         return []
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(_look_into, namespaces, look).result()
+        return thread.submit(_read_namespaces, namespaces, read_namespace).result()
 
 
-def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
+def _read_namespaces(namespaces: typing.Sequence[str], read_namespace: ReadNamespace) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _require_success("unshare", libc.unshare(_CLONE_NEWNS))
@@ -62,7 +62,7 @@ def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
             continue
         if entered:
             try:
-                look(path, _PLACE)
+                read_namespace(path, _PLACE)
             finally:
                 _require_success("umount2", libc.umount2(_PLACE.encode(), _DETACH))
     return errors

@@ -27,7 +27,7 @@ from ..._model.boundary.form import Form
 from ..._model.boundary.words import WORD
 from ..._model.node.hca import HeldParts, Netdev
 from ..._parse.node.sysfs import parse_guid, pci_address_of_link
-from .namespace_sysfs import Look, look_into
+from .namespace_sysfs import ReadNamespace, read_namespaces
 from .sysfs import read_netdev, read_ports
 from .sysfs_reader import SysfsReader, make_natural_sort_key
 
@@ -54,7 +54,7 @@ class HeldByPods(typing.NamedTuple):
 def read_held_parts(
     roots: typing.Sequence[str],
     proc: str = "/proc",
-    enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
+    enter: typing.Callable[[typing.Sequence[str], ReadNamespace], typing.Sequence[str]] = read_namespaces,
 ) -> HeldByPods:
     """Return the interfaces and RDMA devices in the network namespaces of pods. Only PCI functions are included whose
     interface or RDMA device is missing in the sysfs of the node.
@@ -76,7 +76,7 @@ def read_held_parts(
             f"{proc}: there are {len(namespaces)} network namespaces: the content beyond the first {_MOST_NAMESPACES}"
             " is unknown"
         )
-    for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
+    for error in enter(namespaces[:_MOST_NAMESPACES], found.read_namespace):
         found.left_out(error)
     return found.result()
 
@@ -116,7 +116,7 @@ class _Found:
         else:
             self._more_errors += 1
 
-    def look(self, namespace: str, root: str) -> None:
+    def read_namespace(self, namespace: str, root: str) -> None:
         """Add the interfaces and RDMA devices of one namespace.
 
         :param namespace: path of the namespace, for messages

@@ -17,6 +17,12 @@ from .sysfs_reader import SysfsReader
 
 
 def read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optional[PciFunction]:
+    """Return the ids, the driver, the NUMA node and the PCIe link of a function. Return None if its ids cannot be read.
+
+    :param reader: reader of the folder of the function
+    :param address: PCI address of the function
+    :param physical: whether it is no VF: a VF has no link of its own
+    """
     vendor = reader.value("vendor", parse.parse_hexadecimal)
     device = reader.value("device", parse.parse_hexadecimal)
     device_class = reader.value("class", parse.parse_hexadecimal)
@@ -55,6 +61,11 @@ def _read_link(reader: SysfsReader) -> PcieLink:
 
 
 def read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
+    """Return the maximum and the current number of VFs of a function. Return None if sysfs has no files of SR-IOV for
+    it.
+
+    :param reader: reader of the folder of the function
+    """
     total = reader.value("sriov_totalvfs", parse.parse_number)
     current = reader.value("sriov_numvfs", parse.parse_number)
     if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
@@ -63,11 +74,22 @@ def read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
 
 
 def read_sriov_absence(reader: SysfsReader) -> typing.Optional[SriovAbsence]:
+    """Return why a function has no files of SR-IOV, from its PCI configuration space. Return None if that cannot be
+    read.
+
+    :param reader: reader of the folder of the function
+    """
     space = reader.raw("config")
     return None if space is None else pci_config.parse_sriov_absence(space)
 
 
 def read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
+    """Return the number of a VF on its physical function. Return None if the physical function does not list the VF.
+
+    :param reader: reader of the folder of the VF; errors are added to it
+    :param address: PCI address of the VF
+    :param physical_function: PCI address of the physical function
+    """
     physical = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function))
     for name in physical.names(""):
         match = re.match(r"\Avirtfn([0-9]+)\Z", name)

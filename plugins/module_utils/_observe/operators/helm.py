@@ -189,7 +189,7 @@ def _redact_message(words: str) -> str:
     return cut_plain(redact_text(words))
 
 
-def look_at_charts(
+def read_charts(
     binary: str,
     charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
     kubernetes: str = "",
@@ -202,7 +202,7 @@ def look_at_charts(
     :param kubernetes: version of the cluster; empty for the default of helm
     """
 
-    def look(name: str) -> ChartSeen:
+    def read_chart(name: str) -> ChartSeen:
         chart, values = charts[name]
         try:
             objects = render_chart(binary, chart, values, kubernetes)
@@ -210,7 +210,7 @@ def look_at_charts(
             return ChartSeen(error=str(error))
         return ChartSeen(tuple(dict.fromkeys(image for item in objects for image in pulled_images(item))))
 
-    return dict(zip(charts, call_each(look, list(charts), _AT_ONCE)))
+    return dict(zip(charts, call_each(read_chart, list(charts), _AT_ONCE)))
 
 
 def _describe_remedy(words: str, chart: OperatorChart) -> str:

@@ -89,6 +89,12 @@ def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
 
 
 def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
+    """Return the forwarding table of one switch. The entries of blocks that the tool could not read are unknown.
+
+    :param text: head, entries and end of one table
+    :param failed: numbers of the blocks that the tool could not read, by GUID of the switch
+    :raises ParseError: the text has another form, or is incomplete
+    """
     head, end = _HEAD.match(text), _END.search(text)
     if head is None:
         raise ParseError(
@@ -162,6 +168,11 @@ def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, i
 
 
 def _not_a_line(body: str, word: str = "") -> ParseError:
+    """Return the error about the first line of a table that has another form.
+
+    :param body: lines of the table
+    :param word: text that the line contains; empty: the first line that does not have the form of an entry
+    """
     line = next(
         (line for line in body.split("\n") if (word in line if word else line and not _LINE.fullmatch(line))),
         body[:200],

@@ -65,6 +65,12 @@ def parse(text: str, stderr: str = "") -> ErrorReport:
 
 
 def _parse_port(line: str, count: int) -> typing.Optional[PortErrors]:
+    """Return the error counters in one line. Return None for a line about all ports of a device, whose counters are
+    sums.
+
+    :param count: number of the line, for error messages
+    :raises ParseError: the line has another form
+    """
     match = _PORT.match(line)
     counters = _COUNTER.findall(match.group(3)) if match else []
     if not match or "".join(_COUNTER.sub("", match.group(3))).strip():

@@ -101,6 +101,11 @@ def _parse_fields(block: str) -> dict[str, str]:
 
 
 def _parse_record(block: str) -> SubnetManager:
+    """Return the subnet manager in an SMInfo record.
+
+    :param block: lines of the record
+    :raises ParseError: a field is missing or has another form
+    """
     fields = _parse_fields(block)
     state = _parse_number(fields, "SMState")
     if state not in STATES:
@@ -115,6 +120,12 @@ def _parse_record(block: str) -> SubnetManager:
 
 
 def _parse_number(fields: dict[str, str], name: str, base: int = 10) -> int:
+    """Return the number in a field of a record.
+
+    :param name: name of the field
+    :param base: 10, or 16 for a GUID
+    :raises ParseError: the field is missing or has another form, or a LID is out of range
+    """
     text = fields.get(name, "")
     form = r"0x[0-9a-f]{1,16}" if base == 16 else r"[0-9]{1,20}"
     if not re.fullmatch(form, text, re.ASCII):

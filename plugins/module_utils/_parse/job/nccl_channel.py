@@ -154,6 +154,10 @@ class ChannelReader:
 
 
 def _parse_transport(tail: str) -> typing.Optional[Transport]:
+    """Return the transport of a channel. Return None if the text has another form.
+
+    :param tail: end of the line, from the transport on
+    """
     net = _NET.fullmatch(tail)
     if net:
         transport: typing.Literal["NET", "COLLNET"] = "NET" if net[1] == "NET" else "COLLNET"

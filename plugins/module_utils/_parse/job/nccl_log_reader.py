@@ -277,6 +277,7 @@ class NcclLogReader:
         """
 
         def is_of(process: LogProcess) -> bool:
+            """Return whether a process wrote into the source: it ran on the host, or wrote into the file."""
             if self._sources == "hosts":
                 return process.host == source
             return any(file.name == source for file in process.files or ())
@@ -314,6 +315,11 @@ class NcclLogReader:
             raise ParseError("NCCL's log", seen, expected) from None
 
     def _read_info(self, before: str, message: str) -> None:
+        """Read a line of level INFO, or count it as torn if its head has another form.
+
+        :param before: head of the line
+        :param message: rest of the line
+        """
         thread = self._find_thread(before)
         if thread is None:
             self._torn += 1
@@ -370,6 +376,12 @@ class NcclLogReader:
             self._charge_memory_budget(OF_PLACE, process.host)
 
     def _read_warning(self, before: str, message: str) -> None:
+        """Read a line of level WARN: keep its text as a problem of its host. A line that contains another line, or
+        whose head has another form, counts as torn. NCCL's advice is left out.
+
+        :param before: head of the line
+        :param message: rest of the line
+        """
         head = self._parse_head(before)
         if head is None or any(level in message for level in _LEVELS):
             self._torn += 1

@@ -153,6 +153,7 @@ class MessageReader:
             self._read_choice(thread, message)
 
     def _read_channel(self, thread: LogThread, message: str) -> None:
+        """Read a line about a channel or a ring: keep the link, and count the connection."""
         line = self._channels.parse_channel(message)
         if line is None:
             ring = _RING.fullmatch(message)
@@ -223,6 +224,9 @@ class MessageReader:
         return stray
 
     def _read_communicator(self, thread: LogThread, message: str) -> None:
+        """Read a line about a communicator: begin a rank when NCCL starts or completes it, and complete it with what
+        the thread has logged before. A line about the number of nodes is read too.
+        """
         found = _COMMUNICATOR.fullmatch(message)
         if found is None:
             nodes = _NODES.fullmatch(message)
@@ -296,6 +300,7 @@ class MessageReader:
             thread.process.without_ib = "libibverbs is not in the image"
 
     def _read_distance(self, thread: LogThread, message: str) -> None:
+        """Read a line about a device that is too far from a GPU, and keep the distance."""
         found = _DISTANCE.fullmatch(message)
         if found:
             # from 2.21 on the upper bits have the number of a system, and the number is hexadecimal; up to 9 that is
@@ -313,6 +318,9 @@ class MessageReader:
             self.add_version(version)
 
     def _read_choice(self, thread: LogThread, message: str) -> None:
+        """Read a line about the algorithm and the protocol of a collective, in the form of any version of NCCL, and
+        keep the choice once.
+        """
         found, numbered = _CHOICE.fullmatch(message), _NUMBERED.fullmatch(message)
         if found and int(found[5]) <= int(found[6]) < MOST_CHANNELS:
             choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)
@@ -328,6 +336,7 @@ class MessageReader:
             choices[choice] = None
 
     def _read_variable(self, process: LogProcess, message: str) -> None:
+        """Read a line about a variable of the environment. Of several values, the last one counts."""
         found = _SET.fullmatch(message)
         if found and len(process.environment) < _MOST:
             before = process.environment.get(found[1])

@@ -245,6 +245,10 @@ class LogProcess:
         )
 
     def _build_device(self, network: str, device: NcclDevice) -> NcclDevice:
+        """Return a device with whether GPUDirect RDMA works on it, and with the reasons why it does not.
+
+        :param network: name of the network plugin that uses the device
+        """
         works, why = self.direct.get((network, device.index), self.direct.get((self.network, device.index), (None, "")))
         if works is False and not why:
             why = (

@@ -154,6 +154,11 @@ class NcclTestsReader:
         return tuple(run.build_run() if isinstance(run, NcclTestsRun) else run for run in self._runs)
 
     def _begin_run(self, text: str) -> None:
+        """Begin a run at a line of its head, unless the line belongs to the head of the current run. Beyond the limits,
+        no run begins.
+
+        :param text: line that begins with one of ``_BEGINS``
+        """
         word = next(word for word in _BEGINS if text.startswith(word))
         if self._run is None or word in self._run.begun or self._run.titled:
             self._run = None
@@ -164,6 +169,7 @@ class NcclTestsReader:
         self._run.begun.add(word)
 
     def _read_json(self, line: str) -> None:
+        """Read a run in JSON. A text that is no such run, or a run beyond the limit, is left out."""
         if len(self._runs) < _RUNS:
             try:
                 self._runs.append(parse_json(line))

@@ -74,6 +74,7 @@ def _read_number(value: typing.Any) -> typing.Optional[float]:
 
 
 def _parse_json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
+    """Return a rank of nccl-tests from JSON. Return None if a required value is missing or has another type."""
     if not isinstance(item, dict):
         return None
     rank, group, pid, gpu = (_read_integer(item.get(name)) for name in ("rank", "group", "pid", "device"))
@@ -86,6 +87,7 @@ def _parse_json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
 
 
 def _parse_json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
+    """Return a row of nccl-tests from JSON. Return None if a value is missing or has another form."""
     if not isinstance(item, dict):
         return None
     size, count = _read_integer(item.get("size")), _read_integer(item.get("count"))
@@ -107,6 +109,7 @@ def _parse_json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
 
 
 def _parse_json_figure(item: typing.Any) -> typing.Optional[NcclTestFigure]:
+    """Return the figures of a row from JSON. Return None if one of them is missing or is no number."""
     if not isinstance(item, dict):
         return None
     time, algorithm, bus = (

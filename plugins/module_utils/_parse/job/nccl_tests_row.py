@@ -75,6 +75,12 @@ class OpenRow:
 
 
 def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:
+    """Return the figures of a row. Return None if the test did not run, or if the count of wrong values is impossible.
+
+    :param words: columns of the row, from the time on
+    :param largest_error: whether the last column is the largest error, as in old versions, and not the count of wrong
+        values
+    """
     if "N/A" in words[:3]:
         return None
     time, algorithm, bus = (float(word) for word in words[:3])

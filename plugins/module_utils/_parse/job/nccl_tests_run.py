@@ -150,6 +150,7 @@ class NcclTestsRun:
             self.columns = None
 
     def _read_rank(self, text: str) -> None:
+        """Read a line about a rank, and keep the rank and its host. A rank beyond the limit is left out."""
         rank = _RANK.fullmatch(text) if len(self.ranks) < MOST_RANKS else None
         if rank:
             number, group, pid, host, gpu, bus_id, model = rank.groups()
@@ -157,6 +158,9 @@ class NcclTestsRun:
             self.hosts.add(host.partition(".")[0])
 
     def _read_summary(self, text: str) -> None:
+        """Read a line of the summary: the number of values out of bounds, or the average bus bandwidth. A line that
+        contradicts itself counts as torn.
+        """
         self.end_row()
         bounds, average = _BOUNDS.fullmatch(text), _AVERAGE.fullmatch(text)
         if bounds and len(self.bounds) < 2:
@@ -212,6 +216,10 @@ class NcclTestsRun:
             self._add_figures(words[first:])
 
     def _add_figures(self, words: typing.Sequence[str]) -> None:
+        """Add columns to the open row. A complete row is built and kept. Columns of another form are left out.
+
+        :param words: columns of one line
+        """
         if self.open is None or self.columns is None or not words or len(words) % self.columns.width:
             return
         if not all(NUMBER.fullmatch(word) or word == "N/A" for word in words):
@@ -282,6 +290,13 @@ class NcclTestsRun:
         average: typing.Optional[float],
         concluded: bool,
     ) -> typing.Iterator[str]:
+        """Yield the reasons why the output of the run is not that of one complete test.
+
+        :param announced: number of rows of each type, operation and root, as the head announces it; None if unknown
+        :param bounds: number of values out of bounds in the summary; None without a unique one
+        :param average: average bus bandwidth in the summary, in GB/s; None without a unique one
+        :param concluded: whether the output has its end
+        """
         for error in tuple(self.errors)[:1]:
             yield f"the test failed: {error}"
         if self.overrun:

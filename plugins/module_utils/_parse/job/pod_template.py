@@ -101,6 +101,13 @@ def _parse_containers(spec: Resource, key: str, path: str, replaced: Provenance)
 
 
 def _parse_container(item: Resource, spec: Resource, path: str, replaced: Provenance) -> PodContainer:
+    """Return a container of a pod template, with the variables and words of its commands that matter to NCCL.
+
+    :param spec: specification of the pod, whose security context applies too
+    :param path: path of the container in the object, for messages
+    :param replaced: origin of containers that a runtime or a patch replaced, by the id of the object
+    :raises ResourceError: a value is missing or has another form
+    """
     path = path.lstrip(".")
     for key in ("name", "image"):
         if not item.get(key):
@@ -252,6 +259,12 @@ def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[Network
 
 
 def _parse_short_form(part: str, where: str) -> Resource:
+    """Return a network in the short form ``namespace/name@interface`` as a mapping. Namespace and interface are empty
+    if the text has none.
+
+    :param where: name of the annotation, for messages
+    :raises ResourceError: the text has another form
+    """
     rest, at, interface = part.partition("@")
     namespace, slash, name = rest.rpartition("/")
     if not SUBDOMAIN.fits(name) or (slash and not SUBDOMAIN.fits(namespace)) or (at and not INTERFACE.fits(interface)):

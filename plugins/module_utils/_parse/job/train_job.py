@@ -133,6 +133,13 @@ def _list_patches(job: Resource) -> dict[str, list[Resource]]:
 
 
 def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
+    """Change a pod template as a patch of a TrainJob does: annotations, volumes, security contexts, node selection, and
+    variables and mounts of containers.
+
+    :param pod: the template, which this function changes
+    :param what: name of the object, for messages
+    :raises ResourceError: the patch has another form, or names a container twice
+    """
     annotations = {**mapping_at(pod, "metadata", "annotations"), **mapping_at(patch, "metadata", "annotations")}
     pod["metadata"] = {**mapping_at(pod, "metadata"), "annotations": annotations}
     spec, changed = mapping_at(pod, "spec"), mapping_at(patch, "spec")

@@ -214,6 +214,13 @@ def split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
 
 
 def _parse_bounded_address(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
+    """Return the first or last address of a range.
+
+    :param field: key in the intent, for messages
+    :param first: lowest address that is permitted
+    :param last: highest address that is permitted
+    :raises RangeError: the text is no address, or is out of these bounds
+    """
     address = address_or_none(text)
     if address is None:
         raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", "Correct this value.")

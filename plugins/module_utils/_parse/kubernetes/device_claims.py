@@ -118,6 +118,11 @@ def read_compute_domain(resource: Resource) -> DeviceClaim:
 
 
 def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
+    """Return a constraint of a claim: requests whose devices must have the same value of an attribute.
+
+    :param what: name of the claim, for messages
+    :raises ResourceError: a value has another form
+    """
     requests = constraint.get("requests") or []
     if not isinstance(requests, list) or len(requests) > _MOST:
         raise ResourceError(f"{what}: constraints: requests is not a list, or has more than {_MOST} entries")
@@ -242,6 +247,11 @@ def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
 
 
 def _parse_subrequest(way: Resource, what: str) -> DeviceAlternative:
+    """Return one of the alternatives of a request. The count is 1 if it requests all devices of a node.
+
+    :param what: name of the claim, for messages
+    :raises ResourceError: a value has another form
+    """
     name = text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName")
     count = number_of(way["count"], f"{what}: requests: count") if way.get("count") is not None else 1
     # all that a node has are one at least

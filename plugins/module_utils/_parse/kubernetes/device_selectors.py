@@ -72,6 +72,10 @@ class _Parser:
         return ParseError("selector of devices", self._text, what)
 
     def parse(self) -> Part:
+        """Return the expression. A conditional expression is unknown.
+
+        :raises ParseError: the text is no single expression of the supported form
+        """
         found = self._parse_disjunction()
         # behind a condition stand its two values, which are not looked at
         if self._take_sign("?"):
@@ -96,6 +100,10 @@ class _Parser:
             raise self._make_parse_error(f"a complete expression; {sign} is missing")
 
     def _parse_disjunction(self) -> Part:
+        """Return operands that are joined by ``||``, or the operand if there is one.
+
+        :raises ParseError: the expression is nested too deeply
+        """
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._make_parse_error(f"fewer than {_DEEPEST} levels of nesting")
@@ -112,6 +120,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Part("&&", parts=tuple(parts))
 
     def _parse_relation(self) -> Part:
+        """Return a comparison or a membership (``in``), or its left side if there is none."""
         left = self._parse_arithmetic()
         sign = self._take_sign(*_COMPARISONS)
         if not sign and self._tokens[self._at : self._at + 1] == [("name", "in")]:
@@ -120,6 +129,7 @@ class _Parser:
         return Part(sign, parts=(left, self._parse_arithmetic())) if sign else left
 
     def _parse_arithmetic(self) -> Part:
+        """Return an operand. The result of arithmetic is unknown."""
         found = self._parse_negation()
         while self._take_sign("+", "*", "/", "%", "-"):
             self._parse_negation()
@@ -127,6 +137,7 @@ class _Parser:
         return found
 
     def _parse_negation(self) -> Part:
+        """Return an operand with its ``!``. An even number of them has no effect."""
         times = 0
         while self._take_sign("!"):
             times += 1
@@ -134,6 +145,7 @@ class _Parser:
         return Part("!", parts=(found,)) if times % 2 else found
 
     def _parse_minus(self) -> Part:
+        """Return an operand with its ``-``. The negative of anything but an integer is unknown."""
         if not self._take_sign("-"):
             return self._parse_member()
         found = self._parse_member()
@@ -228,6 +240,10 @@ class _Parser:
         return self._tokens[self._at - 1][1]
 
     def _parse_arguments(self, end: str) -> tuple[Part, ...]:
+        """Return the expressions between commas, up to and including a closing sign.
+
+        :param end: the closing sign, such as ``)``
+        """
         found: list[Part] = []
         while not self._take_sign(end):
             if found:

@@ -206,6 +206,15 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
 def _list_ipam_ranges(
     ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]
 ) -> typing.Iterator[str]:
+    """Yield the networks from which an IPAM plugin takes addresses.
+
+    :param ipam: the ``ipam`` section of the network
+    :param kind: type of the plugin
+    :param what: name of the network, for messages
+    :param pools: pools of nv-ipam in the cluster
+    :raises ResourceError: a value has another form, the pool does not exist, or the plugin stores its addresses
+        elsewhere
+    """
     if kind == "whereabouts":
         values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
         # a-b/len: the network is that of b

@@ -198,9 +198,15 @@ def training_pod(pod: Resource) -> TrainingPod:
 
 
 def _parse_pod_function(entry: Resource) -> PodFunction:
+    """Return the function of one network in the status annotation of a pod. Its PCI address and RDMA device are None if
+    multus does not report them.
+
+    :raises ResourceError: a value has another form
+    """
     pci, what = mapping_at(entry, "device-info", "pci"), f"the annotation {STATUS_ANNOTATION}"
 
     def told(form: Form, parent: Resource, key: str) -> str:
+        """Return a text of the annotation in the given form; empty if it is missing."""
         return text_at(form, parent, key, what)
 
     return PodFunction(

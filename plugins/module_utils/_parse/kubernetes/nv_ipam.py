@@ -93,6 +93,12 @@ class Blocks:
         return found, poorest if found else 0
 
     def _count_usable_addresses(self, start: int, end: int) -> int:
+        """Return the number of addresses of a block that pods can get: without its edges, the exclusions and the
+        gateway.
+
+        :param start: first address of the block, as a number
+        :param end: last address of the block, as a number
+        """
         gateway = self.gateway if self.gateway_index is None else start + self.gateway_index
         start, end = start + self.edges[0], end - self.edges[1]
         holes = [(max(low, start), min(high, end)) for low, high in self.excluded if low <= end and high >= start]
@@ -176,6 +182,10 @@ def parse_networks(
 
 
 def _parse_plain_network(text: str) -> Network:
+    """Return the network of a pool.
+
+    :raises RangeError: the text is no network, or has a first or last address
+    """
     inner, network = split_range(text)
     if inner is not None:
         raise RangeError(
@@ -207,6 +217,10 @@ def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> t
 
 
 def _parse_gateway(text: str, network: Network) -> int:
+    """Return the gateway of a pool as a number.
+
+    :raises RangeError: the text is no address of the network
+    """
     address = address_or_none(text)
     if address is None or address not in network:
         why = "The webhook of nv-ipam rejects a gateway outside the pool."

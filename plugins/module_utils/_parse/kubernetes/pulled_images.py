@@ -65,6 +65,9 @@ def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
 
 
 def _read_image_reference(item: typing.Mapping[str, typing.Any]) -> str:
+    """Return the image that a mapping names, by its parts, as a whole, or as the value of a variable whose name ends
+    with ``IMAGE``. Return an empty text if it names none.
+    """
     image, repository, version = (_read_text(item, key) for key in ("image", "repository", "version"))
     if image and repository and version:
         return f"{repository}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"

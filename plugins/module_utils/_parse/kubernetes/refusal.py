@@ -69,6 +69,10 @@ def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
+    """Return cause and remedy of a refusal because a webhook did not respond. Return None for any other refusal.
+
+    :param text: message of the API server
+    """
     called = _WEBHOOK.search(text)
     if called is None:
         return None
@@ -94,6 +98,11 @@ def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
 
 
 def _find_version_cause(text: str) -> typing.Optional[RefusalCause]:
+    """Return cause and remedy of a refusal because the definition in the cluster does not have a field. Return None for
+    any other refusal.
+
+    :param text: message of the API server
+    """
     typed, unknown = _TYPED.search(text), _UNKNOWN.search(text)
     if typed is None and unknown is None:
         return None

@@ -53,6 +53,12 @@ def parse_vf_settings(text: str) -> dict[str, Settings]:
 
 
 def _parse_administration(vf: Object) -> VfAdministration:
+    """Return the settings of a VF that its physical function has made. A setting that the driver does not report is
+    None.
+
+    :param vf: entry of the VF in the output of ``ip -j link``
+    :raises ParseError: a value has another form
+    """
     # a VF has one VLAN at most, and yet a list of them
     vlan = next(iter(_require_objects("vlan_list", vf.get("vlan_list", []))), vf)
     rate = _require_type("rate", vf.get("rate", {}), dict, "an object")
@@ -98,6 +104,10 @@ def _parse_guid(value: typing.Any) -> typing.Optional[str]:
 
 
 def _link_policy(value: typing.Any) -> typing.Optional[LinkPolicy]:
+    """Return the link policy of a VF. Return None if the driver does not report it.
+
+    :raises ParseError: the value is not known
+    """
     if value is None:
         return None
     policy = _LINK_POLICIES.get(_require_type("link_state", value, str, "a link state"))

@@ -40,6 +40,10 @@ def has_p2pdma_support(raw: bytes) -> bool:
 
 
 def _unpack_gzip(raw: bytes) -> bytes:
+    """Return the unpacked data.
+
+    :raises ParseError: the data are damaged or incomplete, or larger than ``MOST_BYTES``
+    """
     unpacker = zlib.decompressobj(_GZIP)
     try:
         found = unpacker.decompress(raw, MOST_BYTES)

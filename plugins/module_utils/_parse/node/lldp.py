@@ -71,6 +71,14 @@ def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
 
 
 def _parse_lldp_id(frame: bytes, kind: int, value: bytes) -> str:
+    """Return the ID of a chassis or a port as text: a MAC address, an IP address, or a name. Bytes that are no text
+    become hexadecimal digits.
+
+    :param frame: the whole frame, for error messages
+    :param kind: type of the TLV
+    :param value: subtype and ID
+    :raises ParseError: the ID is empty
+    """
     subtype, rest = (value[0], value[1:]) if value else (0, b"")
     if not rest:
         raise _make_parse_error(frame, "an ID that is not empty")

@@ -78,6 +78,11 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
 
 
 def _describe_proof_failure(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
+    """Return why the proof of locked memory did not register memory.
+
+    :param lines: lines that the proof printed
+    :param code: exit code as the pod printed it; empty without one
+    """
     said = lines[-1] if lines else "it printed nothing"
     if not proof.device:
         return "the pod has no RDMA device on its interface"
@@ -87,6 +92,13 @@ def _describe_proof_failure(proof: MemlockProof, lines: typing.Sequence[str], co
 
 
 def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
+    """Return a number, multiplied by its unit.
+
+    :param key: name of the value, for error messages
+    :param known: values that are possible
+    :param unit: factor, such as 1024
+    :raises MemlockError: the text is no number, or the value is out of range
+    """
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise MemlockError(f"'{key} {text[:_LONGEST]}' is not a number")
     found = int(text) * unit

@@ -137,6 +137,12 @@ def _build_query(kinds: typing.Sequence[str], settings: typing.Mapping[str, Firm
 def _add_setting(
     settings: dict[str, FirmwareSetting], name: str, values: typing.Mapping[str, str], read_only: bool
 ) -> None:
+    """Add a setting of the firmware. A value of ``N/A`` is left out.
+
+    :param settings: settings by name, which this function changes
+    :param values: value of each column, by name of the field
+    :raises ParseError: a value contains blanks, or the setting occurs twice with different values
+    """
     for value in values.values():
         if not _VALUE.match(value):
             raise ParseError(SOURCE, f"{name} {value}", "a value without blanks")

@@ -58,6 +58,12 @@ def driver_selector(resource: Resource) -> dict[str, str]:
 
 
 def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    """Return the driver policy in a NicClusterPolicy or a NicNodePolicy of NVIDIA's network operator: whether it has a
+    driver, which one, and whether it is ready.
+
+    :param kind: kind of the object
+    :param name: name of the object
+    """
     spec, status = mapping_at(resource, "spec", "ofedDriver"), mapping_at(resource, "status")
     part = next(
         (item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {}
@@ -103,6 +109,11 @@ def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
 
 
 def _of_gpu_nodes(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    """Return the driver policy in an NVIDIADriver of the GPU operator.
+
+    :param kind: kind of the object
+    :param name: name of the object
+    """
     spec, ready = mapping_at(resource, "spec"), mapping_at(resource, "status").get("state") == "ready"
     repositories = _read_text(mapping_at(spec, "repoConfig"), "name")
     return DriverPolicy(

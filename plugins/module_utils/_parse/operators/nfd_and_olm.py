@@ -86,6 +86,10 @@ def worker_config(data: typing.Any) -> WorkerConfig:
 
 
 def _read_section(data: typing.Any, key: str) -> dict[str, typing.Any]:
+    """Return a section of the configuration of nfd-worker; empty if it is missing.
+
+    :raises ResourceError: the configuration or the section is no mapping
+    """
     if data is not None and not isinstance(data, dict):
         raise ResourceError(f"configuration of nfd-worker: {kind_of(data)}; expected a mapping with {key}")
     value = (data or {}).get(key)
@@ -95,6 +99,11 @@ def _read_section(data: typing.Any, key: str) -> dict[str, typing.Any]:
 
 
 def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a list of texts from the configuration of nfd-worker.
+
+    :param default: result if the key is missing
+    :raises ResourceError: the value is no list of texts
+    """
     value = data.get(key)
     if value is None:
         return default

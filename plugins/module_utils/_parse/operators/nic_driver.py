@@ -113,6 +113,10 @@ def _parse_affinity(policy: Resource) -> tuple[LabelSelector, ...]:
 
 
 def _parse_term(term: typing.Mapping[str, typing.Any]) -> LabelSelector:
+    """Return a term of a node affinity. Expressions with operators that a label selector does not have are left out.
+
+    :raises ResourceError: a value has another form
+    """
     asked = (item for item in items_of(term, "matchExpressions", _TITLE) if item.get("operator") in _OPERATORS)
     return LabelSelector(
         expressions=tuple(

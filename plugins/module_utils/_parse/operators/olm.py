@@ -189,6 +189,11 @@ def _compute_service_name(webhook: Resource) -> str:
 
 
 def _list_unmet_requirements(requirements: typing.Iterable[Resource], name: str) -> typing.Iterator[str]:
+    """Yield the requirements of a ClusterServiceVersion that are not met, each with its message and its unmet
+    dependents.
+
+    :param name: name of the object, for messages
+    """
     for item in requirements:
         dependents = [
             _read_text(part, "message") or _read_text(part, "kind")

@@ -63,6 +63,11 @@ def node_state(resource: Resource) -> NodeState:
 
 
 def _parse_node_state(resource: Resource, name: str) -> NodeState:
+    """Return the state of a node: what the operator wants on it, and what its config daemon reports.
+
+    :param name: name of the node
+    :raises ResourceError: a value has another form, or an interface occurs twice
+    """
     what = f"SriovNetworkNodeState {name}"
     status = mapping_at(resource, "status")
     annotations = mapping_at(resource, "metadata", "annotations")
@@ -104,6 +109,11 @@ def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
 
 
 def _parse_wanted_interface(item: Resource, what: str) -> WantedInterface:
+    """Return the desired state of one physical function.
+
+    :param what: name of the object, for messages
+    :raises ResourceError: a value has another form
+    """
     return WantedInterface(
         address=text_at(PCI_ADDRESS, item, "pciAddress", what),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: spec numVfs"),
@@ -117,6 +127,11 @@ def _parse_wanted_interface(item: Resource, what: str) -> WantedInterface:
 
 
 def _parse_vf_group(group: Resource, what: str) -> VfGroup:
+    """Return the virtual functions of a physical function that one policy configures.
+
+    :param what: name of the object, for messages
+    :raises ResourceError: a value has another form
+    """
     first, last = vf_range(str(group.get("vfRange", "")), what)
     return VfGroup(
         policy=text_at(OBJECT_NAME, group, "policyName", what),
@@ -142,6 +157,11 @@ def vf_range(text: str, what: str) -> tuple[int, int]:
 
 
 def _parse_state_interface(item: Resource, what: str) -> StateInterface:
+    """Return one physical function as the config daemon reports it. A value that it does not report is None.
+
+    :param what: name of the object, for messages
+    :raises ResourceError: a value has another form, or a virtual function occurs twice
+    """
     return StateInterface(
         name=text_at(INTERFACE, item, "name", what),
         address=text_at(PCI_ADDRESS, item, "pciAddress", what),
@@ -159,6 +179,11 @@ def _parse_state_interface(item: Resource, what: str) -> StateInterface:
 
 
 def _parse_state_vf(vf: Resource, what: str) -> StateVf:
+    """Return one virtual function as the config daemon reports it. A value that it does not report is None.
+
+    :param what: name of the object, for messages
+    :raises ResourceError: a value has another form
+    """
     return StateVf(
         index=number_of(vf.get("vfID"), f"{what}: vfID"),
         address=text_at(PCI_ADDRESS, vf, "pciAddress", what),

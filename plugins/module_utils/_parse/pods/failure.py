@@ -201,6 +201,13 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
 
 
 def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Failure:
+    """Return the failure of a tool: by the first known error text in its output, then by its time limit, and then by
+    its exit code.
+
+    :param exit_code: exit code of the tool; None if the connection was lost before it ended
+    :param timed_out: whether the tool ran until its time limit
+    :param text: output of the tool
+    """
     text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
         found = _find_failed_completion(kind, text) if pattern is _STATUS else None

@@ -106,6 +106,11 @@ class Exchange:
         self._queue_due_replies()
 
     def _queue_due_replies(self) -> None:
+        """Queue the answers that the pod expects: one when the command has ended on both streams, and one when the pod
+        has heard the first.
+
+        :raises ParseError: the two streams end with different exit codes
+        """
         first, second = (self._streams[channel].code for channel in (STDOUT, STDERR))
         if first is None or second is None:
             return
@@ -183,10 +188,11 @@ class _Stream:
         self._data = bytearray()
         self._stop: typing.Optional[int] = None
         #: up to where nobody heard
-        self._looked = 0
+        self._searched = 0
         self.code: typing.Optional[int] = None
 
     def feed(self, data: bytes) -> None:
+        """Take data of the stream, and search them for the end mark of the command."""
         before = len(self._data)
         self._data += data
         # a mark may have begun in what came before
@@ -196,14 +202,17 @@ class _Stream:
 
     @property
     def size(self) -> int:
+        """Return the number of bytes that the stream has sent."""
         return len(self._data)
 
     @property
     def text(self) -> bytes:
+        """Return the output of the command, without the end mark."""
         return bytes(self._data[: self._stop])
 
     def heard(self) -> bool:
+        """Return whether the pod has confirmed, after the end mark, that it got the answer."""
         if self._stop is None:
             return False
-        start, self._looked = max(self._stop, self._looked - len(self._hears)), len(self._data)
+        start, self._searched = max(self._stop, self._searched - len(self._hears)), len(self._data)
         return self._data.find(self._hears, start) >= 0

@@ -170,6 +170,10 @@ def _list_addresses(text: str) -> dict[str, tuple[Interface, ...]]:
 
 
 def _parse_ip_interface(item: dict[str, typing.Any]) -> typing.Optional[Interface]:
+    """Return an address of an interface with its prefix length. Return None if it has another form.
+
+    :param item: entry of ``addr_info`` in the output of ``ip -j address``
+    """
     # the standard library takes any text for a zone
     if not ADDRESS.fits(item.get("local")):
         return None

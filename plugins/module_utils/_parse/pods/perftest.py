@@ -259,6 +259,13 @@ def parse_latency(text: str) -> LatencyRow:
 
 
 def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
+    """Return a row of the table of perftest, with bandwidths in Gb/s. The peak is None if perftest did not measure it.
+
+    :param match: columns of the row
+    :param unit: unit of the bandwidths: Gb, MB or MiB a second
+    :param line: the row, for error messages
+    :raises PerftestError: the unit is unknown, or the figures are not those of a measurement
+    """
     factors = {"Gb": 1.0, "MB": GBPS_PER_MIBPS, "MiB": GBPS_PER_MIBPS}
     if unit not in factors:
         raise PerftestError(f"bandwidth in unknown unit '{unit}/sec'; expected Gb, MB or MiB")

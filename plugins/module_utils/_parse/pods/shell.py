@@ -45,7 +45,7 @@ class Stream:
         self._end = self._end_of(0)
         #: whether the command before the present one has ended
         self._begun = True
-        self._looked = 0
+        self._searched = 0
         self._stop: typing.Optional[int] = None
         self.exit_code: typing.Optional[int] = None
         self.overflowed = False
@@ -68,8 +68,8 @@ class Stream:
             self._begun = False
         self._number += 1
         self._end = self._end_of(self._number)
-        self._looked, self._stop, self.exit_code, self.overflowed = 0, None, None, False
-        self._look()
+        self._searched, self._stop, self.exit_code, self.overflowed = 0, None, None, False
+        self._search_output()
         return self._name_of(self._number)
 
     def feed(self, data: bytes) -> None:
@@ -78,16 +78,19 @@ class Stream:
         """
         if data and not self.overflowed:
             self._data += data
-            self._look()
+            self._search_output()
 
-    def _look(self) -> None:
+    def _search_output(self) -> None:
+        """Search the data for the begin and the end of the output of the command, and drop the data before and after
+        them. More than ``most`` bytes of output are an overflow.
+        """
         if not self._begun:
             found = self._end_of(self._number - 1).search(self._data)
             del self._data[: found.end() if found else -_LONGEST]
             self._begun = found is not None
         if self._begun and self.exit_code is None:
-            found = self._end.search(self._data, max(0, self._looked - _LONGEST))
-            self._looked = len(self._data)
+            found = self._end.search(self._data, max(0, self._searched - _LONGEST))
+            self._searched = len(self._data)
             if found is not None:
                 self._stop, self.exit_code = found.start(), int(found[1])
         if (len(self._data) if self._stop is None else self._stop) > self._most:

@@ -87,6 +87,11 @@ class Entry:
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
 
     def is_hidden(self, attributes: typing.Mapping[str, typing.Any]) -> bool:
+        """Return whether the BIOS hides the attribute. Dependencies count if there are any, otherwise the registry
+        does.
+
+        :param attributes: current values, by name of the attribute
+        """
         ruled = [one for one in self.dependencies if one.property == "Hidden"]
         return any(_is_dependency_active(one, attributes) for one in ruled) if ruled else self.hidden
 
@@ -222,6 +227,11 @@ def _count_keys(row: Data) -> int:
 
 
 def _parse_registry_entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
+    """Return an attribute of the BIOS from its entry in the registry. A value with a text that is too long is left out.
+
+    :param locked: whether all entries are read-only, which is the state of the BMC and not of the attribute
+    :param dependencies: rules that change the entry by the values of other attributes
+    """
     pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in get_rows(row.get("Value"))]
     named = [(str(name), str(name if label is None else label)) for name, label in pairs if name is not None]
     reset = row.get("ResetRequired")

@@ -70,6 +70,10 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
 
 
 def _find_by_registry(key: Key, shown: typing.Sequence[tuple[Entry, BiosAttribute]]) -> BiosSetting:
+    """Return a setting with the attributes whose names or display names in the registry mean it.
+
+    :param shown: attributes of the BIOS, each with its entry in the registry
+    """
     found = [attribute for entry, attribute in shown if is_display(key, entry.name, entry.display_name)]
     # HPE's Gen12 with Intel has no attribute of its own for I/O: the one of the processor's virtualization, which only
     # its name tells, switches it
@@ -80,6 +84,12 @@ def _find_by_registry(key: Key, shown: typing.Sequence[tuple[Entry, BiosAttribut
 def _build_bios_attribute(
     entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str
 ) -> BiosAttribute:
+    """Return an attribute of the BIOS with its current and pending value.
+
+    :param entry: entry of the attribute in the registry
+    :param pending: values that wait for a reset, by name of the attribute
+    :param held: reason why the BMC takes no values now; empty if it does
+    """
     current = bios.attributes[entry.name]
     return BiosAttribute(
         name=entry.name,
@@ -93,6 +103,11 @@ def _build_bios_attribute(
 
 
 def _find_by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
+    """Return a setting with the attributes whose names mean it. This is for a BMC whose registry is missing.
+
+    :param pending: values that wait for a reset, by name of the attribute
+    :param held: reason why the BMC takes no values now; empty if it does
+    """
     found = tuple(
         BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held)
         for name, value in bios.attributes.items()

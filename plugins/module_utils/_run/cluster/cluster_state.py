@@ -77,22 +77,22 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 }
 
 
-def take(world: ClusterState, change: KindUpdate) -> ClusterState:
+def take(observed: ClusterState, change: KindUpdate) -> ClusterState:
     """Return the state of the cluster after a change of the objects of one kind.
 
-    :param world: state of the cluster before the change
+    :param observed: state of the cluster before the change
     :param change: changed objects of the kind, or the error of its watch
     :raises ResourceError: an object is malformed
     """
     kind = change.kind
     if change.action == "error":
-        return _mark_unreadable_kind(world, kind, change.error)
+        return _mark_unreadable_kind(observed, kind, change.error)
     # a kind that is read again is neither unread nor stale
     changed: dict[str, typing.Any] = {
-        name: {other: reason for other, reason in getattr(world, name).items() if other != kind}
+        name: {other: reason for other, reason in getattr(observed, name).items() if other != kind}
         for name in ("unread", "blind", "stale")
     }
-    after = {} if change.action == "replace" else dict(_get_known_state(world, kind))
+    after = {} if change.action == "replace" else dict(_get_known_state(observed, kind))
     news = {}
     for item in change.items:
         key = _compute_object_key(kind, item)
@@ -104,8 +104,8 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
     if kind == "PodDisruptionBudget":
         # a tenant can write any number of them
         after = dict(bound_budgets(after))
-    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
-    return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
+    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**observed.reports, kind: after}
+    return dataclasses.replace(observed, **changed, histories=_collect_histories(observed, kind, news))
 
 
 def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
@@ -131,33 +131,33 @@ def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[Kin
         yield KindUpdate(kind, "put", tuple(waiting.values()))
 
 
-def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
+def _get_known_state(observed: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
     """Return the parsed objects of a kind that the state contains, by name; empty if it contains none.
 
-    :param world: state of the cluster
+    :param observed: state of the cluster
     :param kind: kind of the objects
     """
-    known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
+    known = getattr(observed, _FIELDS[kind]) if kind in _FIELDS else observed.reports.get(kind)
     return known or {}
 
 
-def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
+def _mark_unreadable_kind(observed: ClusterState, kind: str, error: str) -> ClusterState:
     """Return the state of the cluster with an error of one kind. If objects of the kind were read before, they stay
     valid but are marked as stale, because the watch retries by itself.
 
     If no object was read, an error of a required kind makes the kind unread, and an error of any other kind is only
     recorded.
 
-    :param world: state of the cluster before the error
+    :param observed: state of the cluster before the error
     :param kind: kind that could not be read
     :param error: reason as text
     """
-    if kind in world.unread and kind in REQUIRED:
-        return dataclasses.replace(world, unread={**world.unread, kind: error})
-    if kind not in REQUIRED and not _get_known_state(world, kind):
-        unread = {other: reason for other, reason in world.unread.items() if other != kind}
-        return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
-    return dataclasses.replace(world, stale={**world.stale, kind: error})
+    if kind in observed.unread and kind in REQUIRED:
+        return dataclasses.replace(observed, unread={**observed.unread, kind: error})
+    if kind not in REQUIRED and not _get_known_state(observed, kind):
+        unread = {other: reason for other, reason in observed.unread.items() if other != kind}
+        return dataclasses.replace(observed, unread=unread, blind={**observed.blind, kind: error})
+    return dataclasses.replace(observed, stale={**observed.stale, kind: error})
 
 
 def _compute_object_key(kind: str, item: Resource) -> str:
@@ -170,18 +170,18 @@ def _compute_object_key(kind: str, item: Resource) -> str:
 
 
 def _collect_histories(
-    world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
+    observed: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
     """Return the histories of the nodes, by name, updated with changes of one kind. A history counts how often a node
     has booted and how often it became NotReady since the generation of its SriovNetworkNodeState changed.
 
-    :param world: state of the cluster before the changes
+    :param observed: state of the cluster before the changes
     :param kind: kind of the changed objects. Only Node and SriovNetworkNodeState change a history
     :param news: changed objects of the kind, parsed, by name
     """
     if kind not in ("Node", "SriovNetworkNodeState"):
-        return world.histories
-    histories = dict(world.histories)
+        return observed.histories
+    histories = dict(observed.histories)
     for name, item in news.items():
         old = histories.get(name, NodeHistory())
         if kind == "SriovNetworkNodeState":

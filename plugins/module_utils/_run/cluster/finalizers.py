@@ -87,7 +87,7 @@ class FinalizerSweep:
         self._clock, self.works = clock, works
         self._next = clock() + LOOK_AT_FINALIZERS
 
-    def look(self) -> None:
+    def sweep_once(self) -> None:
         """Call the functions in ``works`` if the interval since the last call has passed."""
         if self._clock() >= self._next:
             self._next = self._clock() + LOOK_AT_FINALIZERS

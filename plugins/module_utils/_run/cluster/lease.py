@@ -113,7 +113,7 @@ class Keeper:
         seen, since, told, failures = "", begin, False, 0
         while True:
             moment = self._clock()
-            lease, now = self._look()
+            lease, now = self._read_lease()
             if lease is not None and seen != f"{lease.uid} {lease.version}":
                 seen, since = f"{lease.uid} {lease.version}", moment
             verdict = decide_taking(
@@ -151,7 +151,7 @@ class Keeper:
         """
         while True:
             try:
-                self._look_or_renew()
+                self._read_or_renew()
                 return self._left()
             except ApiError as error:
                 if not may_retry(error, "get", "") or self._left() <= 2 * _AGAIN:
@@ -164,14 +164,14 @@ class Keeper:
         """
         return WORKING - (self._clock() - self._renewed)
 
-    def _look_or_renew(self) -> None:
+    def _read_or_renew(self) -> None:
         if self._lost is not None:
             raise self._lost
         if self._clock() - self._renewed > RENEWAL:
             self.renew(WORKING)
             return
         with self._lock:
-            lease, now = self._look()
+            lease, now = self._read_lease()
             if lease is None or not lease.holder.is_mine(self._me):
                 self._lost = LeaseLost(self._me, lease, now)
                 raise self._lost
@@ -188,7 +188,7 @@ class Keeper:
         :raises ApiError: the API server refuses, or cannot be reached
         """
         for left in reversed(range(_TRIES)):
-            lease, now = self._look()
+            lease, now = self._read_lease()
             if lease is None or not lease.holder.is_mine(self._me):
                 raise (
                     LeaseHeld(lease, now)
@@ -214,7 +214,7 @@ class Keeper:
         with self._lock:
             for left in reversed(range(_TRIES)):
                 moment = self._clock()
-                lease, now = self._look()
+                lease, now = self._read_lease()
                 if lease is None or not lease.holder.is_mine(self._me):
                     self._lost = LeaseLost(self._me, lease, now)
                     raise self._lost
@@ -235,7 +235,7 @@ class Keeper:
         """
         with self._lock:
             for _number in range(_TRIES):
-                lease, _now = self._look()
+                lease, _now = self._read_lease()
                 if lease is None or not lease.holder.is_mine(self._me):
                     return False
                 if self._cluster.delete(
@@ -296,7 +296,7 @@ class Keeper:
                 # ask() looks again before anything is written
                 continue
 
-    def _look(self) -> tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
+    def _read_lease(self) -> tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
         found, date = self._cluster.dated("Lease", NAMESPACE, NAME)
         return (parse.parse_lease(found) if found is not None else None), parse.http_date(date)
 

@@ -132,7 +132,7 @@ class ObserversRemoval:
             works.append(lambda: end_mirror_pods(self._cluster, self._namespace))
         sweep = FinalizerSweep(self._clock, *works)
         while True:
-            sweep.look()
+            sweep.sweep_once()
             left = self._find_remaining(resources)
             if left is None:
                 return

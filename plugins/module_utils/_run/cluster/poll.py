@@ -17,7 +17,7 @@ T = typing.TypeVar("T")
 
 
 def poll(
-    look: typing.Callable[[], T],
+    read: typing.Callable[[], T],
     lacking: typing.Callable[[T], tuple[str, ...]],
     well: str,
     limit: float,
@@ -29,7 +29,7 @@ def poll(
     """Read the cluster repeatedly until ``lacking`` returns an empty tuple or the limit is reached. Return the last
     state.
 
-    :param look: function that reads the cluster and returns its state
+    :param read: function that reads the cluster and returns its state
     :param lacking: function that gets a state and returns the conditions that the state does not fulfill yet, as lines
         of text. Each new line is reported
     :param well: message that is reported when all conditions are fulfilled
@@ -41,7 +41,7 @@ def poll(
     """
     start, told = clock(), typing.cast(tuple[str, ...], ())
     while True:
-        seen = look()
+        seen = read()
         missing = lacking(seen)
         if missing != told:
             # of a thousand nodes, one that changes again and again makes its own line

@@ -73,7 +73,7 @@ def wait(
     :param rolled: whether the nodes have just booted, so that their first reports may be outdated
     """
     start = clock()
-    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no response yet"))
+    observed = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no response yet"))
     patience, lines = SuspectTimer(grace), StateLines(say)
     diagnostics = Diagnostics(feed, (target.resource.partition("/")[0] for target in targets))
     lines.expect(_API, f"{_API} responds again")
@@ -82,28 +82,31 @@ def wait(
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
     while True:
         now = clock()
-        judgements = judge_release(targets, world) if release else judges.judge(world)
+        judgements = judge_release(targets, observed) if release else judges.judge(observed)
         nodes = patience.apply(judgements, now)
         finished = all(node.phase != "waiting" for node in nodes)
-        left = 0.0 if world.unread else timer.left(nodes, now)
+        left = 0.0 if observed.unread else timer.left(nodes, now)
         ends = (finished and left <= 0.0) or now - start >= limit
-        if not world.unread or now - start >= QUIET_SECONDS:
+        if not observed.unread or now - start >= QUIET_SECONDS:
             for node in nodes:
                 line = f"{node.fabric} {node.node} {node.phase}: {node.detail}"
                 lines.tell((node.fabric, node.node), line, now - start, ends)
         answers = (
             ("does not respond; its last response is kept, and the requests are repeated")
-            if world.stale
+            if observed.stale
             else "responds again"
         )
         lines.tell(_API, f"{_API} {answers}", now - start)
         if ends:
             return SyncFacts(
-                finished, not finished, round(now - start, 1), nodes if finished else _add_stale_details(nodes, world)
+                finished,
+                not finished,
+                round(now - start, 1),
+                nodes if finished else _add_stale_details(nodes, observed),
             )
-        explained = diagnostics.at(judgements, world, now)
-        if explained is not world:
-            world = explained
+        explained = diagnostics.at(judgements, observed, now)
+        if explained is not observed:
+            observed = explained
             continue
         pauses = [
             pause
@@ -117,7 +120,7 @@ def wait(
                 feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses)
             )
         for change in merge_kind_updates(news):
-            world = take(world, change)
+            observed = take(observed, change)
 
 
 def _gather_following_updates(
@@ -197,13 +200,13 @@ class Diagnostics:
         #: (node, what): when it became suspect, or was looked at last
         self._since: dict[tuple[str, str], float] = {}
 
-    def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
+    def at(self, judgements: typing.Iterable[Judgement], observed: ClusterState, now: float) -> ClusterState:
         """Return the state of the cluster, completed with the details that are due, or the same object if none is due.
         Pods, and the log of a sync that has failed, are read at once. The log of a sync that is stuck or failing is
         read after ``LOOK_SECONDS``, because the sync may recover by itself.
 
         :param judgements: current state of the nodes
-        :param world: state of the cluster
+        :param observed: state of the cluster
         :param now: monotonic time in seconds
         """
         suspect = {
@@ -219,19 +222,19 @@ class Diagnostics:
         }
         due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
         # a log that was read for an earlier trouble says nothing about a later one
-        logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}
-        if not due and len(logs) == len(world.logs):
-            return world
+        logs = {node: text for node, text in observed.logs.items() if (node, "log") in suspects}
+        if not due and len(logs) == len(observed.logs):
+            return observed
         self._since.update(dict.fromkeys(due, now))
         nodes = [node for node, what in due if what == "pods"]
-        budgets = tuple(world.budgets.values())
-        pods = {**world.pods, **self._feed.pods(nodes, budgets, self._prefixes)} if nodes else world.pods
+        budgets = tuple(observed.budgets.values())
+        pods = {**observed.pods, **self._feed.pods(nodes, budgets, self._prefixes)} if nodes else observed.pods
         nodes = [node for node, what in due if what == "parts"]
-        parts = {**world.parts, **self._feed.parts(nodes)} if nodes else world.parts
+        parts = {**observed.parts, **self._feed.parts(nodes)} if nodes else observed.parts
         for node in (node for node, what in due if what == "log"):
-            name, _stand = (world.daemons or {}).get(node, ("", None))
+            name, _stand = (observed.daemons or {}).get(node, ("", None))
             logs[node] = self._feed.daemon_error(name) if name else ""
-        return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
+        return dataclasses.replace(observed, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
         """Return the seconds until the next detail is due. Return None if no node needs an explanation.
@@ -241,7 +244,7 @@ class Diagnostics:
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
-def look(
+def judge_once(
     cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False
 ) -> SyncFacts:
     """Return the state of each node of the targets, read once without a wait. A kind that the API server does not serve
@@ -252,7 +255,7 @@ def look(
     :param release: whether to judge if the network of the targets is removed, instead of ready
     :raises ApiError: a required kind cannot be read
     """
-    world, only = ClusterState(), only_of(targets)
+    observed, only = ClusterState(), only_of(targets)
     for kind in list_kinds(targets):
         try:
             items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, ""), only=only.get(kind)).items
@@ -260,24 +263,24 @@ def look(
             if not error.absent and kind in REQUIRED:
                 raise
             items = ()
-        world = take(world, KindUpdate(kind, "replace", items))
-    judgements = judge_release(targets, world) if release else judge(targets, world)
+        observed = take(observed, KindUpdate(kind, "replace", items))
+    judgements = judge_release(targets, observed) if release else judge(targets, observed)
     nodes = tuple(judgement.node for judgement in judgements)
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
 
 
-def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
+def _add_stale_details(nodes: tuple[SyncNode, ...], observed: ClusterState) -> tuple[SyncNode, ...]:
     """Return the nodes at the end of the wait. If the watch of a kind is broken, its error is added to the detail of
     each node that is not ready yet.
 
     :param nodes: states of the nodes
-    :param world: state of the cluster at the end of the wait
+    :param observed: state of the cluster at the end of the wait
     """
-    if not world.stale:
+    if not observed.stale:
         return nodes
     away = (
         "; this is the last known state:"
-        f" {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+        f" {'; '.join(f'{kind}: {error}' for kind, error in sorted(observed.stale.items())[:1])}"
     )
     return tuple(
         dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes

@@ -195,23 +195,23 @@ class BandwidthRun:
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
         results: list[PairResult] = []
 
-        def measure(item: Round, look: int) -> None:
+        def measure(item: Round, attempt: int) -> None:
             self._say(f"{fabric.name}: {item.why}, {len(item.tests)} tests")
             for turn in item.turns:
                 for step in turn_steps(ways, turn, fabric.bandwidth):
                     results.extend(
-                        dataclasses.replace(result, again=look)
+                        dataclasses.replace(result, again=attempt)
                         for result in self._measure_step(pool, one_way, usable, step)
                     )
 
         for item in cover_links(ways).rounds:
             measure(item, 0)
         narrowing = SuspectRoundPlanner(ways)
-        for look in itertools.count(1):
+        for attempt in itertools.count(1):
             found = narrowing.next(collect_evidence(fabric, ways, tuple(usable.values()), results, self._seen))
             if found is None:
                 break
-            measure(found, look)
+            measure(found, attempt)
         results += self._measure_other_flows(pool, one_way, usable, ways, results)
         return results + self._retest_failed_ends(pool, one_way, usable, results, True)
 
@@ -237,7 +237,7 @@ class BandwidthRun:
             return []
         slow = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen).slow
         left = [ways.flows[number] for number in sorted(slow) if number in ways.flows][:OTHER_FLOWS]
-        look = max((pair.again for pair in measured), default=0) + 1
+        attempt = max((pair.again for pair in measured), default=0) + 1
         results: list[PairResult] = []
         while left:
             taken = OccupiedLinks(ways)
@@ -252,7 +252,7 @@ class BandwidthRun:
                     " different flows"
                 )
                 results += [
-                    dataclasses.replace(result, again=look)
+                    dataclasses.replace(result, again=attempt)
                     for result in self._measure_step(pool, fabric, usable, step, 1)
                 ]
         return results
@@ -275,22 +275,23 @@ class BandwidthRun:
             figure indicates a slow link, which has a finding of its own, and not a faulty pod
         """
         results = list(measured)
-        for look in range(1, LOOKS + 1):
+        for attempt in range(1, LOOKS + 1):
             passed, failed = split_verdicts(fabric, tuple(usable.values()), results, self._seen)
             if with_figure_passes:
                 figures = list_figures(fabric, tuple(usable.values()), results, self._seen)
                 slow = {pair.pair for pair, figure in zip(results, figures) if figure}
                 passed, failed = passed | slow, failed - slow
-            looks = plan_retests(passed, failed, fabric.bandwidth)
-            if not looks:
+            retests = plan_retests(passed, failed, fabric.bandwidth)
+            if not retests:
                 break
-            for step in looks:
+            for step in retests:
                 self._say(
                     f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} repeated, to"
                     " distinguish the ends"
                 )
                 results += [
-                    dataclasses.replace(result, again=look) for result in self._measure_step(pool, fabric, usable, step)
+                    dataclasses.replace(result, again=attempt)
+                    for result in self._measure_step(pool, fabric, usable, step)
                 ]
         return results[len(measured) :]
 

@@ -217,7 +217,7 @@ class MeasuringNamespace:
             lambda: end_mirror_pods(self._cluster, NAMESPACE),
         )
         while True:
-            sweep.look()
+            sweep.sweep_once()
             found = self._find_namespace()
             if found is None or found["metadata"].get("uid") != uid:
                 return

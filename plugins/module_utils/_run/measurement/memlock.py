@@ -149,14 +149,14 @@ class Prover:
             while True:
                 left = [key for key in pods if key not in proofs]
                 over = self._clock() >= end
-                looks = [
+                provings = [
                     pool.submit(
                         self._read_proof, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over
                     )
                     for key in left
                 ]
-                for key, look in zip(left, looks):
-                    proof = look.result()
+                for key, proving in zip(left, provings):
+                    proof = proving.result()
                     if proof:
                         proofs[key] = proof
                 if set(pods) <= set(proofs):

@@ -13,7 +13,7 @@ from ..._model.intent.mirror import Mirror, MirrorAnswer, MirrorFacts, on_mirror
 from ..._model.kubernetes.images.pulls import ChartPull, ChartSeen, Pulls
 from ..._model.kubernetes.images.registry import Logins
 from ..._observe.kubernetes.images.registry import RegistryQuery, ask
-from ..._observe.operators.helm import default_values, look_at_charts
+from ..._observe.operators.helm import default_values, read_charts
 from ..._plan.mirror import collect_values_on_mirror, merge, place_chart_on_mirror
 from ..._plan.pulls import ChartWithValues
 from ..._render.cluster import pulls as render
@@ -52,7 +52,7 @@ def list_foreign_images(
             renamed[name] = (chart, merge(collect_values_on_mirror(default_values(helm, chart), mirror), values))
         except RdmaError as error:
             problems.append(f"operator {name}: {error}")
-    for name, found in look_at_charts(helm, renamed, kubernetes).items():
+    for name, found in read_charts(helm, renamed, kubernetes).items():
         problems += [f"operator {name}: {found.error}"] if found.error else []
         problems += [
             f"operator {name}: {image.name}" for image in found.images if on_mirror(image.name, mirror) != image.name

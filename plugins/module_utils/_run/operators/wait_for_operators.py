@@ -16,7 +16,7 @@ PAUSE_SECONDS = 5.0
 
 
 def wait_until_all_serve(
-    look: typing.Callable[[], OperatorsSeen],
+    read: typing.Callable[[], OperatorsSeen],
     intent: Intent,
     nodes: typing.Sequence[str],
     limit: float,
@@ -27,7 +27,7 @@ def wait_until_all_serve(
     """Wait until all required operators are ready, at most ``limit`` seconds. Return the last state, whether they are
     ready or not.
 
-    :param look: function without arguments that reads the state of the operators
+    :param read: function without arguments that reads the state of the operators
     :param intent: the intent, from which the required operators follow
     :param nodes: names of the nodes of the run
     :param limit: maximum duration of the wait, in seconds
@@ -37,7 +37,7 @@ def wait_until_all_serve(
     :raises ApiError: the API server cannot be reached
     """
     return poll(
-        look,
+        read,
         lambda seen: list_missing(intent, seen, nodes),
         "all operators are ready",
         limit,

@@ -135,7 +135,7 @@ class _Work:
 
     def _look_up_image(self, image: RegistryQuery, dead: list[str]) -> RegistryReply:
         try:
-            return _Registry(image, self._logins, self._trust, self._end).look()
+            return _Registry(image, self._logins, self._trust, self._end).read()
         except _Silent as error:
             if error.dead:
                 dead.append(error.seen)
@@ -163,7 +163,7 @@ class _Registry:
         self._login = find_login(name.repository, logins)
         self._trust, self._end = trust, end
 
-    def look(self) -> RegistryReply:
+    def read(self) -> RegistryReply:
         if not self._image.by_system:
             status, _headers, _text = self._request_with_login("HEAD", f"/v2/{self._path}/manifests/{self._version}")
             return self._judge_http_status(status)

@@ -16,10 +16,16 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look as node_side
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import ObserverReply, parse_replies
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import node_reader as node_side
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.observer_reply import (
+    ObserverReply,
+    parse_replies,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import closer_time
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.read_by_observers import (
+    ObserveRequest,
+    read_nodes,
+)
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
@@ -44,9 +50,9 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Obser
         server.faults["observer-1"] = Fault(cut=100)
         server.faults["observer-2"] = Fault(refuse=403, words="pods is forbidden")
         server.faults["observer-3"] = Fault(times=1, refuse=503, words="overloaded")
-        found = dict(look(FakeApi.client(server.url), "observers", [*observers(6), refused], asked, 4))
+        found = dict(read_nodes(FakeApi.client(server.url), "observers", [*observers(6), refused], asked, 4))
     assert set(found) == {*(f"node-{number}" for number in range(6)), "node-8"}
-    expected = node_side.Look(asked.sysfs).at("hcas")
+    expected = node_side.NodeReader(asked.sysfs).read("hcas")
     for number in (0, 3, 4, 5):
         mine = found[f"node-{number}"]
         assert mine["hcas"] == ObserverReply(expected, None)
@@ -70,7 +76,7 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
     monkeypatch.setattr(closer_time, "SLOW_SECONDS", 0.0)
     with ExecServer() as server:
         began = time.time()
-        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), asked)
+        ((_node, found),) = read_nodes(FakeApi.client(server.url), "observers", observers(1), asked)
         took = time.time() - began
         assert server.asked["observer-0"] == 1 + closer_time.ATTEMPTS
         clock = found["clock"].value
@@ -78,7 +84,11 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
             "asked"
         ] <= took / (1 + closer_time.ATTEMPTS)
         # a look without a clock asks for no time
-        list(look(FakeApi.client(server.url), "observers", observers(1), dataclasses.replace(asked, kinds=("hcas",))))
+        list(
+            read_nodes(
+                FakeApi.client(server.url), "observers", observers(1), dataclasses.replace(asked, kinds=("hcas",))
+            )
+        )
         assert server.asked["observer-0"] == 2 + closer_time.ATTEMPTS
 
 
@@ -98,7 +108,7 @@ def test_an_answer_that_is_none_is_an_error_of_each_kind(
     broken.chmod(0o755)
     with ExecServer() as server:
         wanted = ObserveRequest(KINDS, asked.sysfs, (), str(broken), 30.0)
-        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
+        ((_node, found),) = read_nodes(FakeApi.client(server.url), "observers", observers(1), wanted)
     assert set(found) == set(KINDS)
     assert all(
         one.value is None and one.error is not None and one.error.startswith("failed: ") and words in one.error
@@ -109,13 +119,13 @@ def test_an_answer_that_is_none_is_an_error_of_each_kind(
 def test_an_image_without_python_is_named(asked: ObserveRequest) -> None:
     with ExecServer() as server:
         wanted = ObserveRequest(KINDS, asked.sysfs, (), "/nowhere/python3", 30.0)
-        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
+        ((_node, found),) = read_nodes(FakeApi.client(server.url), "observers", observers(1), wanted)
     assert "/nowhere/python3 in the observer ended with exit code 127" in (found["hcas"].error or "")
 
 
 def test_without_an_observer_nobody_is_asked(asked: ObserveRequest) -> None:
     gone = Observer("node-1", "failed", "no_pod", "nobody made one", "look at it")
-    assert [node for node, _found in look(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == [
+    assert [node for node, _found in read_nodes(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == [
         "node-1"
     ]
 

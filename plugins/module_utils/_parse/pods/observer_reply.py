@@ -40,6 +40,11 @@ def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -
 
 
 def _parse_observer_reply(item: typing.Any, kind: str) -> ObserverReply:
+    """Return the value or the error of one kind of fact.
+
+    :param item: entry of the kind in the output of the observer; None if it is missing
+    :raises ParseError: the entry has neither a value nor an error, or both
+    """
     if isinstance(item, dict):
         value, error = item.get("value"), item.get("error")
         if value is not None and error is None:

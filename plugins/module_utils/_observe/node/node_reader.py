@@ -30,7 +30,7 @@ from .tuning.node import read_tuning
 Kept = dict[str, typing.Any]
 
 
-class Look:
+class NodeReader:
     """A reader of the facts of the node on which it runs. It reads the HCAs from sysfs only once.
 
     :ivar readers: function without arguments that reads each kind of facts, by name of the kind
@@ -74,7 +74,7 @@ class Look:
             "kernel_arguments_left": self._read_kernel_arguments_left,
         }
 
-    def at(self, kind: str) -> typing.Any:
+    def read(self, kind: str) -> typing.Any:
         """Read the fact of one kind, and return it as plain data.
 
         :param kind: kind of the fact, such as ``hcas``
@@ -124,19 +124,19 @@ def answer(asked: Kept) -> dict[str, Kept]:
         (folder with the node's files), ``kernel_arguments`` and ``beside_infiniband``
     """
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
-    look = Look(
+    reader = NodeReader(
         roots,
         asked.get("netdevs") or (),
         host,
         asked.get("kernel_arguments") or (),
         bool(asked.get("beside_infiniband")),
     )
-    return {kind: _read_fact(look, kind) for kind in asked["kinds"]}
+    return {kind: _read_fact(reader, kind) for kind in asked["kinds"]}
 
 
-def _read_fact(look: Look, kind: str) -> Kept:
+def _read_fact(reader: NodeReader, kind: str) -> Kept:
     try:
-        return {"value": look.at(kind)}
+        return {"value": reader.read(kind)}
     except RdmaError as error:
         return {"error": str(error)}
 

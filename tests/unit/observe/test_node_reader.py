@@ -21,12 +21,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_at
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look, namespaces, neighbours, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import HOST, IB_PORTS, list_kinds_from
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import (
+    namespaces,
+    neighbours,
+    node_reader,
+    platform,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import archive
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
-ENTRY = look.__name__
+ENTRY = node_reader.__name__
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLUGINS = "ansible_collections/linerate/rdma/plugins/"
 
@@ -53,11 +58,13 @@ def packed() -> bytes:
 def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathlib.Path) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
     roots = [str(tmp_path / "sys")]
-    done = in_observer(packed, tmp_path, kinds=list(list_kinds_at(HOST, IB_PORTS)), sysfs=roots)
+    done = in_observer(packed, tmp_path, kinds=list(list_kinds_from(HOST, IB_PORTS)), sysfs=roots)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert seen["hcas"]["value"] == look.Look(roots).at("hcas") and len(seen["hcas"]["value"]["hcas"]) == 6
-    assert seen["platform"]["value"]["functions"] == look.Look(roots).at("platform")["functions"]
+    assert (
+        seen["hcas"]["value"] == node_reader.NodeReader(roots).read("hcas") and len(seen["hcas"]["value"]["hcas"]) == 6
+    )
+    assert seen["platform"]["value"]["functions"] == node_reader.NodeReader(roots).read("platform")["functions"]
     assert seen["clock"]["value"]["seconds"] > 1.7e9
     # no tool is there, which takes nothing from the rest
     assert "sminfo is not installed" in seen["subnets"]["error"]
@@ -69,7 +76,7 @@ def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(
 ) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
     monkeypatch.setattr(namespaces, "read_held_parts", lambda roots: namespaces.HeldByPods({}, ("/proc/7/ns/net: no",)))
-    seen = look.Look([str(tmp_path / "sys")]).at("hcas")
+    seen = node_reader.NodeReader([str(tmp_path / "sys")]).read("hcas")
     assert seen["errors"] == ["/proc/7/ns/net: no"] and len(seen["hcas"]) == 6
 
 
@@ -84,7 +91,7 @@ def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
         return NodeNeighbours()
 
     monkeypatch.setattr(neighbours, "read_neighbours", listened)
-    answer = look.answer({"kinds": ["neighbours"], "sysfs": [str(tmp_path)], **asked})
+    answer = node_reader.answer({"kinds": ["neighbours"], "sysfs": [str(tmp_path)], **asked})
     assert answer == {"neighbours": {"value": to_data(NodeNeighbours())}} and seen == [bool(asked)]
 
 
@@ -138,7 +145,7 @@ def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, 
         raise RdmaError("the configuration space can't be read", "Become root")
 
     monkeypatch.setattr(platform, "read_platform", refuse)
-    seen = look.answer({"kinds": ["platform", "clock"], "sysfs": [str(tmp_path)]})
+    seen = node_reader.answer({"kinds": ["platform", "clock"], "sysfs": [str(tmp_path)]})
     assert (
         seen["platform"] == {"error": "the configuration space can't be read. Become root"} and "value" in seen["clock"]
     )
@@ -146,4 +153,4 @@ def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_source_that_is_not_there_is_named() -> None:
     with pytest.raises(RdmaError, match=r"the source of .*_observe\.node\.nothing could not be read"):
-        archive.build_archive(f"{look.__package__}.nothing")
+        archive.build_archive(f"{node_reader.__package__}.nothing")

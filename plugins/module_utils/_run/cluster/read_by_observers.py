@@ -16,14 +16,14 @@ from ..._analysis.controllers.observers import describe_missing
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
-from ..._model.run.fact_kinds import LLDP, list_kinds_at
+from ..._model.run.fact_kinds import LLDP, list_kinds_from
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.exec.pod_exec import PARALLEL, Limits, on_many, run
-from ..._observe.node.look import __name__ as LOOK
+from ..._observe.node.node_reader import __name__ as NODE_READER
 from ..._observe.process.archive import START, build_archive
 from ..._parse.limits import MIB
 from ..._parse.node.date import COMMAND
-from ..._parse.pods.look import MOST_BYTES, ObserverReply, parse_replies
+from ..._parse.pods.observer_reply import MOST_BYTES, ObserverReply, parse_replies
 from .closer_time import Moment, ask_closer
 
 #: what a node is asked with when it is asked for nothing else
@@ -82,10 +82,10 @@ def count_parallel(kinds: typing.Iterable[str]) -> int:
 
     :param kinds: names of kinds of facts, such as ``hcas``
     """
-    return _MOST_LISTENERS if not set(list_kinds_at(LLDP)).isdisjoint(kinds) else _MOST_ASKED
+    return _MOST_LISTENERS if not set(list_kinds_from(LLDP)).isdisjoint(kinds) else _MOST_ASKED
 
 
-def look(
+def read_nodes(
     cluster: Cluster,
     namespace: str,
     observers: typing.Iterable[Observer],
@@ -108,7 +108,7 @@ def look(
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
             yield observer.node, _build_failed_replies(asked, f"unreachable: {describe_missing(observer)}")
-    packed = build_archive(LOOK) if nodes else b""
+    packed = build_archive(NODE_READER) if nodes else b""
     wanted = {
         "kinds": asked.kinds,
         "sysfs": asked.sysfs,
@@ -117,7 +117,7 @@ def look(
         "kernel_arguments": asked.kernel_arguments,
     }
     request = json.dumps({**wanted, "beside_infiniband": True} if asked.beside_infiniband else wanted)
-    command = (asked.python, "-I", "-c", START, LOOK, request)
+    command = (asked.python, "-I", "-c", START, NODE_READER, request)
 
     def ask(container: Container, over: threading.Event) -> _Timed:
         before = time.time()
