@@ -111,6 +111,10 @@ EXPLAINED: dict[str, Explanation] = {
                 "The firmware tool is missing or has insufficient rights. The settings after the next reset, and the"
                 " settings that `rdma_cluster.firmware` requires, are then unknown."
             ),
+            (
+                "A setting of `rdma_cluster.firmware` is stored, and the firmware does not report the value in force"
+                " (`N/A` in the column Current, or no such column)."
+            ),
         ),
         look=(
             "mstconfig -d ADDRESS -e query",

@@ -242,6 +242,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The setting is lost at each boot, and no tool sets it again.",
             "A different tool or operator configured one of the nodes.",
             "PFC is enabled for a different priority, or only on the switch.",
+            "Only one port of a bond (RoCE LAG) was configured. Each port has settings of its own.",
         ),
         look=(
             "dcb pfc show dev DEVICE",

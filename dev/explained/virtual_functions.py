@@ -219,6 +219,10 @@ EXPLAINED: dict[str, Explanation] = {
             "A pod set the MTU, and the function kept it.",
             "The config daemon failed because the driver rejected the MTU.",
             "The MTU of the functions of a node differs from the other nodes, and the intent sets no MTU (unknown).",
+            (
+                "The intent sets no MTU, and free virtual functions of an Ethernet fabric have another MTU than their"
+                " physical function (warn). A virtual function starts with the MTU of its driver, often 1500."
+            ),
         ),
         look=(
             "ip -d link show DEVICE",

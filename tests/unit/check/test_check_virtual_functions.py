@@ -530,6 +530,15 @@ def test_an_mtu_that_nobody_asks_for_is_compared_between_the_nodes() -> None:
     assert look(9000, 1500, asked=9000) == [], "each function is compared with the intent"
 
 
+@pytest.mark.parametrize("of_vfs", [(1500, 1500), (9000, 1500), (1500, 9000)])
+def test_free_vfs_with_another_mtu_than_their_function_are_a_warning_without_an_mtu(of_vfs: tuple[int, ...]) -> None:
+    """The operator sets no MTU, so a job sends packets as small as its VF takes."""
+    finding = found(facts(*sized(9000, *of_vfs), state=reported(9000, 0)), "mtu")
+    assert finding.status == "warn" and "MTU of the physical function 9000, of its VFs 1500" in finding.measured
+    assert "another MTU than the physical function" in finding.why and "Set mtu of fabric" in finding.remedy
+    assert found(facts(*sized(9000, 9000, 9000), state=reported(9000, 0)), "mtu").status == "pass"
+
+
 def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers() -> None:
     assert found(facts(), "mtu").status == "pass"
     assert found(facts(state=interface(mtu=9000)), "mtu").status == "fail"

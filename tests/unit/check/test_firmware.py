@@ -274,6 +274,32 @@ def test_a_wish_that_waits_for_a_reset_fails_and_more_vfs_than_are_read_are_unkn
     }
 
 
+def test_a_stored_wish_whose_value_in_force_is_not_reported_is_unknown() -> None:
+    """Losing a fact never makes a run green: with the value in force True(1) the same HCA fails."""
+    fleet = wishing(healthy(PAIR), ats_enabled=False)
+    (finding,) = judged(fleet, firmware=with_first(fleet, settings(ATS_ENABLED=(None, "False(0)"))))
+    assert (finding.subject, finding.status) == (SUBJECT, "unknown")
+    assert finding.measured == "ATS_ENABLED False(0) stored, value in force not reported"
+    assert finding.expected == "ATS_ENABLED False in force"
+    assert "mstconfig 4.21 does not report the value in force" in finding.why
+    assert "mstfwreset -d 0000:10:00.0 -y reset" in finding.remedy and "waive this finding" in finding.remedy
+
+
+def test_what_sysfs_shows_of_a_wish_needs_no_value_in_force() -> None:
+    fleet = wishing(healthy(PAIR), num_of_vfs=16)
+    seen = settings(
+        SRIOV_EN=(None, "True(1)"),
+        NUM_OF_VFS=(None, "16"),
+        LINK_TYPE_P1=(None, "IB(1)"),
+        ATS_ENABLED=(None, "False(0)"),
+    )
+    assert judged(fleet, firmware=with_first(fleet, seen)) == []
+    (finding,) = judged(
+        wishing(healthy(PAIR), num_of_vfs=32), firmware={**with_first(fleet, settings(NUM_OF_VFS=(None, "32")))}
+    )[:1]
+    assert (finding.subject, finding.status) == (SUBJECT, "unknown") and "NUM_OF_VFS 32 stored" in finding.measured
+
+
 def test_the_odd_one_is_named_with_what_is_usual() -> None:
     fleet = healthy(FEW)
     (finding,) = judged(fleet, firmware=with_first(fleet, settings(ATS_ENABLED=("True(1)", "True(1)"))))

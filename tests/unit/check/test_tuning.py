@@ -435,6 +435,80 @@ def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], sa
     )
 
 
+#: settings of the second port of a bond: of a port whose switch and driver are as they come
+_AS_IT_COMES = {"roce_trust": "pcp", "roce_pfc": "none", "roce_dscp": "none", "roce_ecn": "none", "mtu": "9000"}
+_BONDED: typing.Mapping[str, typing.Mapping[str, typing.Any]] = {
+    "sriov_ethernet": {},
+    "rdma_shared": {"select": Select(hcas_per_node=1, netdev=("bond0",))},
+}
+
+
+def bonded(profile: str, rows: typing.Mapping[str, typing.Optional[str]], second: bool = False) -> list[Finding]:
+    """What is said of RoCE where the two NICs of each node are a bond.
+
+    :param rows: values of the port of ``mlx5_1``; None where it has none
+    :param second: whether ``mlx5_1`` has an RDMA device of its own
+    """
+    fleet = healthy(ROCE)
+    facts: Facts = fleet.of("tuning")
+    nodes, tunings = {}, {}
+    for name, seen in facts.nodes.items():
+        assert seen.value is not None
+        hcas = tuple(
+            hca
+            if hca.is_virtual
+            else dataclasses.replace(
+                hca,
+                rdma_device=hca.rdma_device if second or hca.name == "mlx5_0" else None,
+                ports=hca.ports if second or hca.name == "mlx5_0" else (),
+                netdevs=tuple(dataclasses.replace(netdev, bond="bond0") for netdev in hca.netdevs),
+            )
+            for hca in seen.value.hcas
+        )
+        nodes[name] = dataclasses.replace(seen, value=dataclasses.replace(seen.value, hcas=hcas))
+        value = facts.tunings[name].value
+        assert value is not None
+        own = {row: tuple(RowReading(item.value, ("mlx5_0",)) for item in value.rows[row]) for row in _OF_ROCE}
+        own.update({row: (*own[row], *shows(said, "mlx5_1")) for row, said in rows.items() if said is not None})
+        tunings[name] = ObservedTuning(dataclasses.replace(value, rows={**value.rows, **own}))
+    (fabric,) = fleet.intent.fabrics
+    intent = dataclasses.replace(
+        fleet.intent, fabrics=(dataclasses.replace(fabric, profile=profile, **_BONDED[profile]),)
+    )
+    found = check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+    return [finding for finding in found if finding.check == "tuning.roce"]
+
+
+_OF_ROCE = tuple(row.name for row in ROWS if row.check == "roce")
+
+
+@pytest.mark.parametrize("profile", [*_BONDED])
+def test_each_port_of_a_bond_is_as_the_fabric_says(profile: str) -> None:
+    """The RDMA device of a bond sends through both ports, though it belongs to one of its functions."""
+    found = {(item.subject.rpartition(" ")[2], item.status) for item in bonded(profile, _AS_IT_COMES)}
+    assert {("roce_trust", FAIL), ("roce_pfc", FAIL), ("roce_dscp", FAIL)} < found
+    failed = [item for item in bonded(profile, _AS_IT_COMES) if item.status == FAIL and "side" not in item.subject]
+    assert {item.subject.split()[2] for item in failed} == {"mlx5_1"} and len(failed) == 9
+    right = {"roce_trust": "dscp", "roce_pfc": "3", "roce_dscp": "26:3", "roce_ecn": "3", "mtu": "9000"}
+    assert {item.status for item in bonded(profile, right)} == {PASS}
+    assert {item.measured for item in bonded(profile, right) if "pfc" in item.subject} == {"3 on 6 of 6 HCAs"}
+    # settings of the RDMA device, of which the bond has one
+    assert {item.measured for item in bonded(profile, right) if "tos" in item.subject} == {"106 on 3 of 3 HCAs"}
+
+
+@pytest.mark.parametrize("profile", [*_BONDED])
+def test_a_port_of_a_bond_that_was_not_read_is_unknown(profile: str) -> None:
+    unread = [item for item in bonded(profile, {}) if item.status == UNKNOWN]
+    assert {item.subject.rpartition(" ")[2] for item in unread} == {"roce_trust", "roce_pfc", "roce_dscp"}
+
+
+def test_a_part_of_a_bond_that_has_an_rdma_device_is_judged_too() -> None:
+    found = bonded("rdma_shared", {**_AS_IT_COMES, "roce_traffic_class": "106", "roce_tos": "106"}, second=True)
+    assert {item.subject.split()[2] for item in found if item.status == FAIL and "side" not in item.subject} == {
+        "mlx5_1"
+    }
+
+
 @pytest.mark.parametrize(("vendor", "named"), [("15b3", True), ("14e4", False)])
 def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(vendor: str, named: bool) -> None:
     fleet = healthy(ROCE)

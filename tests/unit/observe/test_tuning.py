@@ -272,6 +272,37 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
     assert "hunter2" not in repr(node)
 
 
+def test_the_second_port_of_a_bond_has_roce_settings_of_its_own(server: Server, tools: Tools) -> None:
+    """One RDMA device serves both functions of a bond (RoCE LAG), and each port has its own trust mode, PFC and ECN."""
+    first, second = (f"devices/pci0000:3b/0000:3c:00.{function}" for function in (0, 1))
+    for place, folder in enumerate((first, second)):
+        for name, value in (("vendor", "0x15b3"), ("device", "0x101d"), ("class", "0x020000")):
+            server.tree.write(f"{folder}/{name}", value)
+        server.tree.link(f"bus/pci/devices/0000:3c:00.{place}", folder)
+        netdev = f"ens3f{place}np{place}"
+        server.tree.netdev(folder, netdev, f"94:6d:ae:00:01:0{place}", mtu=9000, master="bond0")
+        server.tree.write(f"class/net/{netdev}/qos/trust", ("dscp", "pcp")[place])
+        for priority in range(8):
+            for side in ("roce_np", "roce_rp"):
+                server.tree.write(f"class/net/{netdev}/ecn/{side}/enable/{priority}", str(1 - place))
+    server.tree.netdev(None, "bond0", "94:6d:ae:00:01:00", mtu=9000)
+    server.tree.write("class/net/bond0/bonding/mode", "802.3ad 4")
+    server.tree.rdma(first, "mlx5_bond_0", guid(2, 0))
+    server.tree.port("mlx5_bond_0", link_layer="Ethernet")
+    node = server.read()
+    (part,) = [
+        hca.name for hca in sysfs.read_node([str(server.tree.root)]).hcas if hca.pci and hca.pci.address[-1] == "1"
+    ]
+    shown = {row: {reading.value: reading.where for reading in node.rows[row]} for row in network.ROCE}
+    assert shown["roce_trust"] == {"dscp": ("mlx5_0", "mlx5_bond_0"), "pcp": (part,)}
+    assert shown["roce_ecn"] == {"0-7": ("mlx5_0", "mlx5_bond_0"), "none": (part,)}
+    assert all(part in node.rows[row][0].where for row in ("roce_pfc", "roce_dscp", "mtu"))
+    # settings of the RDMA device, and of the bond
+    assert not any(part in where for row in ("roce_traffic_class", "roce_tos") for where in shown[row].values())
+    assert not any(part in reading.where for reading in node.rows["arp_announce"])
+    assert {argv[-1] for argv in tools.argvs if "pfc" in argv} == {"ens1np0", "ens3f0np0", "ens3f1np1"}
+
+
 @pytest.mark.parametrize("of", [{"inside": "\t1"}, {"user": 1000}])
 def test_a_process_of_a_container_or_of_a_user_stands_for_no_service_of_the_node(
     server: Server, of: dict[str, typing.Any]

@@ -28,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclRoute
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import FirmwareIntent, FirmwareSetting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import PciEvidence
 
@@ -92,6 +93,9 @@ class Break:
     facts: typing.Mapping[Source, typing.Any]
     words: str
 
+
+#: settings of a firmware that only an intent asks for, and no fabric needs
+_MAY_BE_WISHED = {field.name.upper() for field in dataclasses.fields(FirmwareIntent)} - {"NUM_OF_VFS"}
 
 #: a field, an index or a key
 _Step = tuple[str, typing.Any]
@@ -192,6 +196,8 @@ def _role(value: typing.Any) -> str:
         )
     if isinstance(value, Link):
         return "uplink" if value.b.kind == "Switch" else "manager" if value.b.guid.startswith("0x08") else "HCA"
+    if isinstance(value, FirmwareSetting):
+        return value.name if value.name in _MAY_BE_WISHED else ""
     if isinstance(value, SubnetManager):
         return value.state.lower()
     if isinstance(value, (AppliedObject, UsedNetwork)):

@@ -409,8 +409,8 @@ def fabrics_of(shape: Shape) -> list[dict[str, typing.Any]]:
 def cluster_of(shape: Shape) -> dict[str, typing.Any]:
     memlock = {"limit_gib": 8, "proof_mib": 64}
     host: dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
-    # without a wish for it, a BIOS only explains what nodes show
-    asked = {} if shape.infiniband else {"bios": {"sriov": True, "iommu": True}}
+    # without a wish for it, a BIOS and most settings of a firmware only explain what nodes show
+    asked = {} if shape.infiniband else {"bios": {"sriov": True, "iommu": True}, "firmware": {"ats_enabled": False}}
     if not shape.infiniband:
         host = {
             "memlock": {"by": "machine_config", **memlock},

@@ -65,7 +65,9 @@ _NAMES = "A name for the reader; nothing is judged by it."
 _CARD = "It describes the card; what the card can do is measured."
 _UNSELECTED = "This intent does not select by it."
 _MADE = "VFs are there, which proves that they can be made."
-_RUNS = "What runs is proven by sysfs and PCI; what waits for a reset is of the next one."
+_RUNS = "What a fabric needs of it is proven by sysfs and PCI; what waits for a reset is of the next one."
+_UNASKED = "What a fabric needs of it is proven by sysfs and PCI; a setting that the intent asks for counts."
+_NOT_WISHED = "No fabric needs it; where the intent asks for it, it counts."
 _WAITS = "What runs is right; what waits for a reset is warned of."
 _SLOT = "What a slow slot costs is measured by stage bandwidth."
 _PULLED = "It tells beforehand how an image will be pulled. That it was is proven by the pods of stage bandwidth."
@@ -818,35 +820,45 @@ ROWS: tuple[Row, ...] = (
     Row(("bios",), ("node.settings[].attributes[].current",), _MADE, warns=True),
     Row(("bios",), ("node.pending_error",), _MADE, on=INFINIBAND, warns=True),
     # firmware
-    Row(("firmware",), ("", "node", "node.error", "node.hcas", "node.hcas[]"), _RUNS),
     Row(
         ("firmware",),
-        _under(
-            "node.hcas[].",
-            "address",
-            "device",
-            "psid*",
-            "running.source",
-            "stored.source",
-            "settings_from",
-            "not_asked",
-        ),
+        ("", "node", "node.error", "node.hcas", "node.hcas[]", "node.hcas[].address"),
+        _UNASKED,
+        on=INFINIBAND,
+    ),
+    Row(
+        ("firmware",),
+        _under("node.hcas[].", "device", "psid*", "running.source", "stored.source", "settings_from", "not_asked"),
         _RUNS,
     ),
     Row(
         ("firmware",),
-        _under("node.hcas[].", "running", "running.value", "stored", "stored.value", "settings", "settings[]"),
+        _under("node.hcas[].", "running", "running.value", "stored", "stored.value", "settings[]"),
         _RUNS,
         ("unread", "left out"),
     ),
+    Row(("firmware",), ("node.hcas[].settings",), _UNASKED, ("unread",), INFINIBAND),
     Row(("firmware",), _under("node.hcas[].settings[].", "name", "next", "current", "default"), _RUNS, ("unread",)),
     Row(("firmware",), _under("node.hcas[].settings[].", "name", "next", "default", "read_only"), _RUNS, BROKEN),
+    Row(
+        ("firmware",),
+        _under("node.hcas[].settings(ATS_ENABLED)", "", ".name", ".next", ".current"),
+        _NOT_WISHED,
+        ("unread", "left out"),
+        INFINIBAND,
+    ),
+    Row(("firmware",), ("node.hcas[].settings(ATS_ENABLED).name",), _NOT_WISHED, BROKEN, INFINIBAND),
+    Row(("firmware",), ("node.hcas[].settings(ATS_ENABLED).current",), _WAITS, BROKEN, INFINIBAND, warns=True),
+    Row(("firmware",), ("node.hcas[].settings(ATS_ENABLED).next",), _WAITS, BROKEN, warns=True),
+    Row(("firmware",), _under("node.hcas[].settings(ATS_ENABLED).", "default", "read_only"), _RUNS),
     Row(("firmware",), _under("node.hcas[].", "stored.value"), "NVIDIA's operator says what is stored.", BROKEN, ROCE),
     Row(("firmware",), _under("node.hcas[].", "stored.value"), _WAITS, BROKEN, INFINIBAND, warns=True),
     Row(("firmware",), _under("node.hcas[].", "running.value", "settings[].current"), _WAITS, BROKEN, warns=True),
+    Row(("firmware",), ("node.hcas[].settings[].name",), _RUNS, OTHER, INFINIBAND),
+    Row(("firmware",), ("node.hcas[].settings[].name",), _WAITS, OTHER, ROCE, warns=True),
     Row(
         ("firmware",),
-        _under("node.hcas[].", "running.value", "stored.value", *_under("settings[].", "name", "next", "current")),
+        _under("node.hcas[].", "running.value", "stored.value", *_under("settings[].", "next", "current")),
         _WAITS,
         OTHER,
         warns=True,

@@ -112,7 +112,8 @@ def check_settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
     """Yield a fault for each firmware setting of an HCA that is not as desired now or after the next reset, for
-    settings that wait for a reset, and for errors of the tool. Settings that the tool does not report are skipped.
+    settings of the intent whose value in force is not known, for settings that wait for a reset, and for errors of the
+    tool. Settings that the tool does not report are skipped.
 
     If the HCA offers enough VFs, the settings that VFs need are in force, even if a tool reports otherwise. Only the
     tool knows the settings after the next reset.
@@ -146,6 +147,8 @@ def check_settings(
             yield FirmwareObjection(
                 FAIL, _describe_values(setting), wanted, why, way_of_reset(seen.device, seen.address)
             )
+        elif later and now is None and not _is_shown_elsewhere(wish, function):
+            yield _report_value_in_force(wish, setting, wanted, seen)
         elif not later and now:
             why = (
                 f"{wish.name} changes to {setting.next} at the next reset (reset pending), because the firmware has"
@@ -194,6 +197,41 @@ def check_settings(
             " does not exist, install mstflint; if it cannot open the device, load the driver of the HCA. Then run"
             " stage platform again.",
         )
+
+
+def _is_shown_elsewhere(wish: DesiredSetting, function: PciEvidence) -> bool:
+    """Return whether sysfs shows that a setting is in force, even if no tool reports its value in force. sysfs shows
+    the settings that the fabric needs: the VFs that the function offers, and the link type of the port. Of the settings
+    of the intent, sysfs shows only the number of VFs.
+
+    :param wish: firmware setting with its desired value
+    :param function: SR-IOV properties of the function in sysfs
+    """
+    return wish.needed or (wish.least and (function.sriov_total or 0) >= int(wish.value))
+
+
+def _report_value_in_force(
+    wish: DesiredSetting, setting: FirmwareSetting, wanted: str, seen: HcaFirmware
+) -> FirmwareObjection:
+    """Return the fault of a setting of the intent that the firmware has stored, and whose value in force is not
+    reported.
+
+    :param wish: firmware setting with its desired value
+    :param setting: the same firmware setting as the tool reports it
+    :param wanted: desired value, as text for a finding
+    :param seen: firmware that mstflint or another tool reports
+    """
+    why = (
+        f"The firmware has stored {setting.next} for {wish.name}, which takes effect at a reset. {seen.settings_from}"
+        " does not report the value in force, so it is unknown whether the HCA was reset after the change."
+    )
+    remedy = (
+        f"{way_of_reset(seen.device, seen.address)} Then run mstconfig -d {seen.address} -e query {wish.name} as root"
+        f" on the node, and run stage platform again. If the column Current still has no value, the firmware does not"
+        " report the value in force: waive this finding after the reset."
+    )
+    measured = f"{wish.name} {setting.next} stored, value in force not reported"
+    return FirmwareObjection(UNKNOWN, measured, f"{wanted} in force", why, remedy)
 
 
 def check_unread_settings(

@@ -3,7 +3,9 @@
 """Check how the NICs of an Ethernet fabric treat RoCE: as the fabric specifies, and all of them the same. Check id:
 ``tuning.roce``.
 
-PFC must be configured on both ends of a link. If only one end pauses, the other end loses packets under load.
+PFC must be configured on both ends of a link. If only one end pauses, the other end loses packets under load. These are
+settings of each port. The RDMA device of a bond sends through the ports of all its functions, so each of them is
+judged.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._analysis.fleet.hcas_of_fabric import resolve_members
+from ..._analysis.fleet.bonds import list_parts
+from ..._analysis.fleet.hcas_of_fabric import Member, resolve_members
 from ..._analysis.fleet.vendors import NVIDIA, Vendor, find_vendor
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first, parse_number
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
-from ..._model.node.hca import ObservedHcas
+from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
 from ..._model.node.tuning import NodeTuning, Roce
 from ..._model.node.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
 from ..._model.node.tuning_rows.row import TuningRow, rule_accepts, rule_of
@@ -30,6 +33,8 @@ CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
 #: what only NVIDIA's driver packages show, or only after somebody made a folder: advice, whatever the fabric says
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
+#: settings of an RDMA device; all others are settings of a port
+_OF_DEVICE = ("roce_traffic_class", "roce_tos")
 #: in place of the words of NVIDIA's operator
 _BY_UNIT = "Write a systemd unit that runs at each boot: "
 #: in place of the command of NVIDIA's packages
@@ -76,10 +81,13 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
         yield from _report_no_fabric(intent)
     for fabric in fabrics:
         members = resolve_members(fabric, hcas, {}).members
-        places = [
-            (name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device
-        ]
-        if not places:
+        ports = {
+            (name, hca.name): hca
+            for name, of_node in members.items()
+            for hca in _list_ports(fabric, hcas[name], of_node)
+        }
+        devices = [place for place, hca in ports.items() if hca.rdma_device]
+        if not devices:
             why = (
                 "The fabric has no HCA with an RDMA device, or its HCAs could not be read. The findings of stage"
                 " discover name the cause."
@@ -90,14 +98,28 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
             )
             yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs with an RDMA device", "at least 1", why, remedy)
             continue
-        vendors = {
-            (name, member.hca.name): find_vendor(member.hca)
-            for name, of_node in members.items()
-            for member in of_node
-            if member.hca.rdma_device
-        }
+        vendors = {place: find_vendor(hca) for place, hca in ports.items()}
         for row in _ROWS:
+            places = devices if row.name in _OF_DEVICE else list(ports)
             yield from _check_row(intent, fabric, row, places, nodes, vendors)
+
+
+def _list_ports(fabric: Fabric, node: NodeHcas, members: typing.Iterable[Member]) -> typing.Iterator[Hca]:
+    """Yield the HCAs of a node whose ports carry the RDMA packets of a fabric: its members that have an RDMA device,
+    the functions whose bond such a device serves, and all functions of a bond that the fabric selects. Each HCA is
+    yielded once.
+
+    :param node: HCAs of the node
+    :param members: HCAs of the node that belong to the fabric
+    """
+    devices = {member.hca.name for member in members if member.hca.rdma_device}
+    parts = {hca.name for of_bond in list_parts(fabric, node).values() for hca, _netdev in of_bond} if devices else ()
+    for hca in node.hcas:
+        carrier = node.carrier(hca)
+        if not hca.is_virtual and (
+            hca.name in devices or hca.name in parts or (carrier is not None and carrier.name in devices)
+        ):
+            yield hca
 
 
 def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:

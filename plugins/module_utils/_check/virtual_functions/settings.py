@@ -109,7 +109,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
         measured = f"{measured}, requested by the operator {desired or 'none'}"
         return Finding(check, layers.subject, FAIL, measured, f"{expected}, also requested", why, remedy)
     if wanted is None:
-        return build_pass(check, layers.subject, measured, expected)
+        return _compare_with_physical(check, layers, own, measured, expected)
     in_pods = {vf.name for vf in layers.in_pods}
     wrong = [name for name, value in others.items() if value != wanted and name not in in_pods]
     smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
@@ -156,6 +156,33 @@ def check_mtu(layers: FunctionReports) -> Finding:
             " virtual_functions again."
         )
     return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _compare_with_physical(check: str, layers: FunctionReports, own: int, measured: str, expected: str) -> Finding:
+    """Compare the MTU of the free VFs with that of their physical function, for an intent without an MTU. Another MTU
+    is a warning on Ethernet, where the MTU of the interface limits the packets of RDMA too. On InfiniBand, the subnet
+    manager limits them.
+
+    :param check: check id of the finding
+    :param layers: reports of kernel, operator and config daemon on the physical function
+    :param own: MTU of the physical function, in bytes
+    :param measured: MTUs of the interfaces that were found, as text
+    :param expected: expected MTU, as text
+    """
+    free = {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.netdevs}
+    others = [name for name, value in free.items() if value not in (None, own)]
+    if is_infiniband(layers.fabric) or not others:
+        return build_pass(check, layers.subject, measured, expected)
+    why = (
+        f"{count_of(len(others), 'free VF has', 'free VFs have')} another MTU than the physical function:"
+        f" {join_first(others, 8)}. The intent specifies no MTU, so the operator sets none, and a VF starts with the"
+        " MTU of its driver. Packets of pods are not larger than the MTU of the VF permits."
+    )
+    remedy = (
+        f"Set mtu of fabric '{layers.fabric.name}' in the intent to the MTU of the network, then run stages network and"
+        " virtual_functions again."
+    )
+    return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
 
 
 def _find_mtu(hca: Hca) -> typing.Optional[int]:

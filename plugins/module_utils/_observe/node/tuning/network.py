@@ -10,7 +10,7 @@ import typing
 from ...._model.base.errors import RdmaError
 from ...._model.base.operand import require_operand
 from ...._model.base.text import format_ranges
-from ...._model.node.hca import Hca
+from ...._model.node.hca import NodeHcas
 from ...._parse.node import dcb
 from ...._parse.node import tuning as parse
 from ...._parse.node.sysfs import parse_number
@@ -29,33 +29,32 @@ def read(
     readers: typing.Sequence[SysfsReader],
     proc: SysfsReader,
     configfs: SysfsReader,
-    hcas: typing.Iterable[Hca],
+    node: NodeHcas,
 ) -> None:
     """Add the tuning rows of the interfaces of HCAs to ``rows``: ARP, MTU and RoCE.
+
+    The RDMA device of a bond (RoCE LAG) belongs to one of its functions and sends through the ports of all of them.
+    Trust mode, PFC, DSCP and ECN are settings of each port, so they are read of the other functions too.
 
     :param rows: collector of the tuning rows (observable properties) of the node
     :param readers: readers of the sysfs roots
     :param proc: reader of the procfs of the node
     :param configfs: reader of /sys/kernel/config of the node
-    :param hcas: all network functions. VFs are skipped, because their PF determines these settings
+    :param node: all network functions. VFs are skipped, because their PF determines these settings
     """
     rows.absent(*_ARP, *ROCE)
-    for hca in hcas:
-        if hca.is_virtual or hca.rdma_device is None:
+    for hca in node.hcas:
+        carrier = hca if hca.rdma_device else node.carrier(hca)
+        if hca.is_virtual or carrier is None:
             continue
         for netdev in hca.netdevs:
-            _read_arp_settings(rows, proc, netdev.name, hca.name)
-            if any(port.link_layer == "Ethernet" for port in hca.ports):
-                rows.file(
-                    "mtu",
-                    reader_of(readers, f"class/net/{netdev.name}"),
-                    f"class/net/{netdev.name}/mtu",
-                    parse.at_least_zero,
-                    hca.name,
-                )
-                _read_roce_settings(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
+            # the bond has the addresses of its functions, so ARP is a matter of the bond
+            if hca.rdma_device:
+                _read_arp_settings(rows, proc, netdev.name, hca.name)
+            if any(port.link_layer == "Ethernet" for port in carrier.ports):
+                _read_port_settings(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
         for port in hca.ports:
-            if port.link_layer == "Ethernet":
+            if hca.rdma_device and port.link_layer == "Ethernet":
                 _read_traffic_classes(
                     rows,
                     reader_of(readers, f"class/infiniband/{hca.rdma_device}"),
@@ -82,6 +81,18 @@ def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> 
             rows.unread(proc.errors[-1], row)
         elif all(value is not None for value in values):
             rows.add(row, max(value for value in values if value is not None), hca)
+
+
+def _read_port_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
+    """Add the tuning rows of an Ethernet port to ``rows``: MTU, trust mode, PFC, DSCP and ECN.
+
+    :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs that has the interface
+    :param netdev: name of the interface
+    :param hca: name of the HCA of the interface, with which the values are stored
+    """
+    rows.file("mtu", sysfs, f"class/net/{netdev}/mtu", parse.at_least_zero, hca)
+    _read_roce_settings(rows, sysfs, netdev, hca)
 
 
 def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
