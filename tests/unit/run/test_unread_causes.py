@@ -5,6 +5,7 @@ cause: rights where the API server refuses, and a later run where it is overload
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import pytest
@@ -21,6 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     explain_unread_turns,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.unread import describe_unread
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import SuspectTimer
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Judgement
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import describe_unread_remedy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
@@ -28,10 +31,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
     NodeDifferences,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import Kept
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_roll import plan_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.roll_cluster import RollCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 
@@ -124,3 +130,23 @@ def test_a_finding_on_unread_objects_names_the_throttling(text: str) -> None:
     finding = describe_unread("operators.read", "cluster", (text,), "Give the rights.")
     assert "wait until the API server is less busy" in finding.remedy
     assert "busy" not in describe_unread("operators.read", "cluster", ("nodes: forbidden",), "Give the rights.").remedy
+
+
+@CAUSES
+def test_a_wait_for_the_network_has_the_remedy_of_the_cause(name: str, cause: str, remedy: str) -> None:
+    """The wait keeps the whole error, with the remedy of its own."""
+    del cause
+    node = SyncNode("a", "w1", "waiting", f"IPPool could not be read: {ERRORS[name].no_answer}")
+    (found,) = SuspectTimer().apply((Judgement(node, "unread"),), 0.0)
+    assert remedy.replace("the right", "the rights in docs/rbac") in found.remedy
+    assert ("right" in found.remedy) is (name == "forbidden")
+    throttled = dataclasses.replace(node, detail=f"IPPool could not be read: {ERRORS['throttled']}")
+    (found,) = SuspectTimer().apply((Judgement(throttled, "unread"),), 0.0)
+    assert "Wait until the API server is less busy" in found.remedy and "right" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [("pods: HTTP 429: Too many requests", "less busy"), ("pods", "the right to")]
+)
+def test_a_namespace_of_which_kinds_were_not_listed_has_the_remedy_of_the_cause(error: str, words: str) -> None:
+    assert words in NamespaceStays("observers", Kept((), (error,))).remedy

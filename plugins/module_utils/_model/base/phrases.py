@@ -45,16 +45,24 @@ def describe_no_answer(status: int, text: str) -> str:
     return f"{FAILED} (HTTP {status}): {text}" if status >= 500 else text
 
 
+def is_throttled(reason: str) -> bool:
+    """Return whether objects could not be read because the API server is overloaded (HTTP 429).
+
+    :param reason: why they could not be read, as text
+    """
+    return "because it is overloaded" in reason or "too many requests" in reason.lower()
+
+
 def describe_unread_remedy(reasons: typing.Iterable[str], rights: str) -> str:
     """Return the remedy for objects that could not be read, one sentence for each cause among the reasons, without the
     last period.
 
-    :param reasons: why they could not be read, as ``describe_no_answer`` returned it
+    :param reasons: why they could not be read, as ``describe_no_answer`` or an error of the API server returned it
     :param rights: instruction to give the user of the kubeconfig the rights, without a period
     """
     steps: dict[str, None] = {}
     for reason in reasons:
-        if OVERLOADED in reason:
+        if is_throttled(reason):
             steps["Wait until the API server is less busy (kubectl get --raw /readyz answers at once), then rerun"] = (
                 None
             )
