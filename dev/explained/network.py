@@ -180,7 +180,12 @@ EXPLAINED: dict[str, Explanation] = {
                 "The SR-IOV operator would set a smaller NUM_OF_VFS for a card, and another port of the card has more"
                 " virtual functions, which no policy created."
             ),
+            (
+                "The last policy of a card would go, and a NicConfigurationTemplate sets a number of virtual functions"
+                " for the card. The SR-IOV operator then sets NUM_OF_VFS 0."
+            ),
             "A MachineConfigPool is paused or degraded.",
+            "The node is cordoned by a user or another program. The SR-IOV operator would uncordon it after the drain.",
             "`maxUnavailable` is a percentage that rounds down to 0 nodes.",
             "Two KubeletConfigs select the same pool.",
             (

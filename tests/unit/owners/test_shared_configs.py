@@ -107,6 +107,48 @@ def test_equal_contents_are_shared_without_a_reboot() -> None:
     assert len(find_users(operator.configs[NAME]["metadata"]["labels"])) == 2
 
 
+def follow_label_command(remedy: str, labels: dict[str, str]) -> None:
+    """Change labels as the command of a remedy does."""
+    words = shlex.split(remedy.partition("in its labels: kubectl ")[2].partition(". Then")[0])
+    assert words[:4] == ["label", "--overwrite", "machineconfig", NAME]
+    for word in words[4:]:
+        key, equals, value = word.partition("=")
+        if equals:
+            labels[key] = value
+        else:
+            del labels[key[:-1]]
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("", "b"), ("a", "")])
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_the_label_command_of_an_object_that_stays_gives_it_to_the_intent(
+    names: tuple[str, str], check_mode: bool
+) -> None:
+    """The teardown has left it to the other intent, which no run uses any more."""
+    operator = Operator()
+    first, second = (of_host(name, kind, "iommu=pt") for name, kind in zip(names, "ab"))
+    for intent in (first, second):
+        prepare(operator, intent)
+    scope = build_scope((), first.cluster)
+    live = {**operator.configs[NAME], "kind": "MachineConfig"}
+    (stay,) = roller(operator).remove([], check_mode, [copy.deepcopy(live)], scope).stays
+    follow_label_command(stay.remedy, operator.configs[NAME]["metadata"]["labels"])
+    live = {**operator.configs[NAME], "kind": "MachineConfig"}
+    again = roller(operator).remove([], False, [copy.deepcopy(live)], scope)
+    assert again.stays == () and NAME not in operator.configs
+
+
+def test_the_remedy_of_a_shared_object_that_a_gitops_tool_owns_changes_no_labels() -> None:
+    operator = Operator()
+    for name, kind in (("a", "a"), ("b", "b")):
+        prepare(operator, of_host(name, kind, "iommu=pt"))
+    live = copy.deepcopy({**operator.configs[NAME], "kind": "MachineConfig"})
+    live["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": "app:x"}
+    scope = build_scope((), of_host("a", "a", "iommu=pt").cluster)
+    (stay,) = roller(operator).remove([], True, [live], scope).stays
+    assert "Argo CD" in stay.why and "kubectl label" not in stay.remedy
+
+
 @pytest.mark.parametrize(("name", "kind"), [("", "b"), ("a", "a")])
 def test_a_teardown_after_a_change_of_the_selector_or_the_name_names_the_older_label(name: str, kind: str) -> None:
     """The label may be of another intent, so the machine config stays until a user removes it."""
@@ -120,6 +162,5 @@ def test_a_teardown_after_a_change_of_the_selector_or_the_name_names_the_older_l
     live = {**operator.configs[NAME], "kind": "MachineConfig"}
     (stay,) = roller(operator).remove([], True, [copy.deepcopy(live)], scope).stays
     assert "an older label may be of this intent itself" in stay.remedy
-    words = shlex.split(stay.remedy.partition("remove the labels: kubectl ")[2].partition(". Then")[0])
-    del live["metadata"]["labels"][words[3][:-1]]
+    follow_label_command(stay.remedy, live["metadata"]["labels"])
     assert roller(operator).remove([], True, [copy.deepcopy(live)], scope).stays == ()

@@ -171,6 +171,56 @@ def test_a_template_counts_for_the_cards_that_it_selects(one: Data, devices: tup
     assert any("NicConfigurationTemplate" in item.measured for item in found) is refused
 
 
+def other_writer(number: int, resets: bool = False, **raw: str) -> Data:
+    """Return a template with entries of rawNvConfig."""
+    made = template(number)
+    made["spec"]["resetToDefault"] = resets
+    made["spec"]["template"]["rawNvConfig"] = [{"name": name, "value": value} for name, value in raw.items()]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("one", "does"),
+    [
+        # the operator resets the card, whatever the template has
+        (
+            other_writer(4, resets=True),
+            "resets the firmware, NUM_OF_VFS included, to the defaults (resetToDefault: true)",
+        ),
+        # an entry of rawNvConfig replaces numVfs
+        (other_writer(4, NUM_OF_VFS="8"), "sets NUM_OF_VFS 8 in rawNvConfig"),
+        (other_writer(4, NUM_OF_VFS="many"), "sets NUM_OF_VFS many in rawNvConfig"),
+        (other_writer(8, NUM_OF_VFS="4"), ""),
+        (other_writer(8, NUM_OF_VFS="0x4"), ""),
+        (other_writer(4, SRIOV_EN="False"), "sets SRIOV_EN False in rawNvConfig, which is NUM_OF_VFS 0,"),
+        (other_writer(0, NUM_OF_VFS="4"), "sets NUM_OF_VFS 0"),
+        (other_writer(0, NUM_OF_VFS="4", SRIOV_EN="1"), ""),
+        (other_writer(4, ADVANCED_PCI_SETTINGS="1"), ""),
+    ],
+)
+def test_each_way_in_which_a_template_sets_the_number_counts(one: Data, does: str) -> None:
+    found = [item for item in judge(plan(cluster(NicConfigurationTemplate=(one,)))) if item.check == "network.drain"]
+    assert len(found) == bool(does)
+    for item in found:
+        assert (
+            f"NicConfigurationTemplate nvidia/t {does} for {ADDRESS}, and the SR-IOV operator sets 4" in item.measured
+        )
+        assert PATCH in item.measured
+
+
+def test_a_card_that_loses_its_policy_while_a_template_wants_functions_on_it() -> None:
+    """The policy is changed, and then selects a NIC that the node does not have."""
+    theirs = {**POLICIES[0], "spec": {**POLICIES[0]["spec"], **_spec(4)}}
+    api = cluster(
+        SriovNetworkNodeState=(_succeeded(state(total=4)),),
+        SriovNetworkNodePolicy=(theirs,),
+        NicConfigurationTemplate=(template(4),),
+    )
+    moved = dataclasses.replace(POLICY, name=theirs["metadata"]["name"], root_devices=("0000:99:00.0",))
+    (found,) = (item for item in judge(plan(api, moved)) if "NUM_OF_VFS" in item.measured)
+    assert f"sets NUM_OF_VFS 4 for {ADDRESS}, {OTHER}, and the SR-IOV operator sets NUM_OF_VFS 0 as" in found.measured
+
+
 def test_without_the_plugin_of_the_operator_templates_are_not_read() -> None:
     api = cluster(SriovOperatorConfig=(DISABLED,), NicConfigurationTemplate=FORBIDDEN)
     assert judge(plan(api)) == []
@@ -260,11 +310,19 @@ def test_functions_of_a_policy_on_the_other_port_count_in_the_number() -> None:
     assert judge(plan(cluster(SriovNetworkNodeState=(state(16, 16),)), both)) == []
 
 
-def remove(functions: int, left: bool = False, operator: typing.Optional[Data] = None) -> str:
+def remove(
+    functions: int,
+    left: bool = False,
+    operator: typing.Optional[Data] = None,
+    templates: typing.Any = (),
+    gone: typing.Sequence[Data] = (),
+) -> str:
     """Return the reasons against the removal of the policy of a card whose other port has functions without a policy.
 
     :param left: whether a policy remains on the card, with 8 functions
     :param operator: SriovOperatorConfig; None for the usual one
+    :param templates: NicConfigurationTemplates of the cluster, or the error that their list returns
+    :param gone: NicConfigurationTemplates that the removal takes
     """
     policy = {**POLICIES[0], "spec": {**POLICIES[0]["spec"], **_spec(4)}}
     policy["metadata"] = {**policy["metadata"], "namespace": "ops"}
@@ -274,8 +332,9 @@ def remove(functions: int, left: bool = False, operator: typing.Optional[Data] =
         SriovNetworkNodePolicy=(policy, *((remains,) if left else ())),
         SriovNetworkNodeState=(_succeeded(state(functions, 16)),),
         SriovOperatorConfig=(operator or OPERATOR,),
+        NicConfigurationTemplate=templates,
     )
-    return " ".join(list_removal_blockers(typing.cast(Api, api), [policy], (), REBOOT))
+    return " ".join(list_removal_blockers(typing.cast(Api, api), [policy], (), REBOOT, templates=gone))
 
 
 @pytest.mark.parametrize(
@@ -297,6 +356,37 @@ def test_the_removal_of_a_policy_that_takes_functions_of_the_other_port_is_refus
     if number is not None:
         assert f"kl-a: storage1 {OTHER} has" in told and f"sets NUM_OF_VFS {number} for the card" in told
         assert PATCH in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "does"),
+    [
+        ({"templates": (template(8),)}, "sets NUM_OF_VFS 8"),
+        ({"templates": (template(8), template(4, nicType="101b"))}, "sets NUM_OF_VFS 8"),
+        ({"templates": (other_writer(4, resets=True),)}, "resets the firmware"),
+        ({"templates": (template(0),)}, ""),
+        # a policy remains, and sets the number of the template
+        ({"templates": (template(8),), "left": True}, ""),
+        ({"templates": (template(8),), "operator": DISABLED}, ""),
+        # the removal takes the template too
+        ({"templates": (template(8),), "gone": (template(8),)}, ""),
+    ],
+)
+def test_the_last_policy_of_a_card_stays_while_a_template_wants_functions_on_it(arguments: Data, does: str) -> None:
+    told = remove(0, **arguments)
+    assert ("NicConfigurationTemplate" in told) is bool(does)
+    if does:
+        assert f"kl-a: NicConfigurationTemplate nvidia/t {does}" in told and PATCH in told
+        assert (
+            f"for {ADDRESS}, {OTHER}, and the SR-IOV operator sets NUM_OF_VFS 0 as soon as none of its policies" in told
+        )
+
+
+def test_templates_that_cannot_be_read_are_a_reason_against_the_removal_of_a_policy() -> None:
+    told = remove(0, templates=FORBIDDEN)
+    assert "it is unknown whether NVIDIA's NIC configuration operator sets the number" in told
+    assert "templates are forbidden" in told and "docs/rbac/look.yml" in told
+    assert "NicConfigurationTemplate" not in remove(0, operator=DISABLED, templates=FORBIDDEN)
 
 
 # Templates before they are applied

@@ -17,7 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_configs.rules import (
     find_rollout_blocker,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov.drains import (
+    explain_what_holds_back,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import check_plan, may_go_on
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
@@ -27,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,
@@ -43,6 +47,7 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes imp
 )
 
 INTENT = ClusterIntent(disruption="drain", node_pool=DrainPool(max_unavailable=2))
+DRAIN = ("network.drain", "kl-a")
 PREFIX = "machineconfiguration.openshift.io/"
 EXTERNAL = "sriovnetwork.openshift.io/use-external-drainer"
 STEP = "sriovnetwork.openshift.io/current-state"
@@ -161,3 +166,54 @@ def test_a_node_and_a_pool_that_change_their_image_are_not_done() -> None:
     rolls = dataclasses.replace(pool, conditions={"Updating": "True"})
     assert find_rollout_blocker(done, [pool], [done], ("kl-a",)) == ("", "")
     assert "it may reboot the node" in find_rollout_blocker(done, [rolls], [done], ("kl-a",))[0]
+
+
+def judge(planned: DisruptionPlan) -> Finding:
+    """Return the finding on what blocks the drain of the node."""
+    (found,) = (one for one in check_plan(INTENT, planned, ("kl-a",)) if (one.check, one.subject) == DRAIN)
+    return found
+
+
+UNPAUSE = """oc patch machineconfigpool worker --type merge -p '{"spec":{"paused":false}}'"""
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "more", "command", "cause"),
+    [
+        (True, {}, "uncordon it: kubectl uncordon kl-a", "the cordon or the pause"),
+        (False, {"pool": make_pool(True)}, UNPAUSE, "the cordon or the pause"),
+        (False, {"external": True}, "useDrainControllerRequestor=false", "without a limit"),
+    ],
+    ids=["cordon", "pause", "another drainer"],
+)
+def test_a_drain_that_must_not_be_has_the_remedy_of_its_cause(
+    cordoned: bool, more: dict[str, typing.Any], command: str, cause: str
+) -> None:
+    found = judge(plan(make_node(cordoned), **more))
+    assert command in found.remedy and command not in found.measured and cause in found.why
+    assert "PodDisruptionBudget" not in found.remedy and "wait forever" not in found.why
+    assert found.remedy.endswith("Then run stage network again.")
+
+
+def test_each_cause_of_a_blocked_drain_has_its_own_remedy() -> None:
+    held = "pod prod/db cannot be evicted because PodDisruptionBudget prod/db currently allows no eviction"
+    twice = "pod prod/a cannot be evicted because more than one PodDisruptionBudget (prod/x) selects it, and so on"
+    rolls = MachinePool(
+        "infra", LabelSelector(), wanted_config="r-2", current_config="r-1", machines=3, updated=1, paused=True
+    )
+    broken = dataclasses.replace(
+        rolls, paused=False, name="gpu", conditions={"Degraded": "True"}, message="and is paused"
+    )
+    (node,) = plan(make_node(True)).nodes
+    blockers = (held, twice, explain_what_holds_back(rolls), explain_what_holds_back(broken), *node.blockers)
+    found = judge(DisruptionPlan((dataclasses.replace(node, blockers=blockers),)))
+    for command in (
+        "kubectl get poddisruptionbudget -A",
+        "kubectl edit poddisruptionbudget",
+        UNPAUSE.replace("worker", "infra"),
+        "oc describe machineconfigpool gpu",
+        "kubectl uncordon kl-a",
+    ):
+        assert found.remedy.count(command) == 1, command
+    assert "oc patch machineconfigpool gpu" not in found.remedy
+    assert "wait forever" in found.why and "the cordon or the pause" in found.why

@@ -370,8 +370,9 @@ def taken(operator: Operator, intent: Intent) -> list[str]:
     other = [key for key in labels(operator) if key not in {"linerate.rdma/intent", *scope.user_label}]
     gone = run.remove([], False, there(operator), scope)
     run.release(gone.paused, 600, ["n0"], scope)
-    command = f"kubectl label machineconfig {next(iter(operator.configs), '')} {' '.join(other)}-"
-    assert all(command in item.remedy for item in gone.stays)
+    removed = " ".join(f"{key}-" for key in other)
+    command = f"kubectl label --overwrite machineconfig {next(iter(operator.configs), '')} {removed}"
+    assert all(f"{command} linerate.rdma/intent={scope.intent} " in item.remedy for item in gone.stays)
     return [item.why for item in gone.stays]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import typing
 
 import pytest
@@ -729,6 +730,68 @@ def test_a_health_check_keeps_a_pool_unless_it_may_be_paused_and_goes_on_after_t
         "workers: 1 pauses, 0 nodes rolled",
         "workers: 0 pauses, 3 nodes rolled",
     ]
+
+
+def roll_until_an_error(operator: Operator, breaks: typing.Callable[[str, str], bool]) -> None:
+    """Roll a pool with a paused health check, and let one request fail.
+
+    :param breaks: whether a request fails, by its method and the kind
+    """
+    intent = ClusterIntent(pause_health_checks=True)
+    prepared = roller(operator, intent).prepare(CONFIGS, check_mode=False)
+    real = {"list": operator.list, "patch": operator.patch}
+
+    def request(method: str, kind: str, *more: typing.Any, **options: typing.Any) -> typing.Any:
+        if breaks(method, kind):
+            raise ApiError(500, "InternalError", f"the {method} of {kind} failed", method)
+        return real[method](kind, *more, **options)
+
+    operator.list = functools.partial(request, "list")  # type: ignore[method-assign]
+    operator.patch = functools.partial(request, "patch")  # type: ignore[method-assign]
+    with pytest.raises(ApiError, match="MachineConfigPool failed"):
+        roller(operator, intent).release(prepared.paused, 600)
+
+
+def test_a_health_check_goes_on_after_an_error_before_the_roll() -> None:
+    operator = Beside(checked=True)
+    roll_until_an_error(operator, lambda method, kind: (method, kind) == ("patch", "MachineConfigPool"))
+    assert [line for line in operator.log if "pauses, " in line] == [
+        "workers: 1 pauses, 0 nodes rolled",
+        "workers: 0 pauses, 0 nodes rolled",
+    ]
+
+
+def test_a_health_check_stays_paused_after_an_error_until_its_pool_is_done() -> None:
+    """The machine config operator goes on with the other nodes, whatever becomes of the run."""
+    operator = Beside(checked=True)
+    failed: list[str] = []
+
+    def breaks(method: str, kind: str) -> bool:
+        if kind == "MachineConfigPool" and method == "list" and operator.away and not failed:
+            failed.append(kind)
+            return True
+        return False
+
+    roll_until_an_error(operator, breaks)
+    assert operator.checks["workers"]["spec"]["pauseRequests"] and 0 < len(operator.away) < 3
+    assert any("stays paused" in line for line in operator.log)
+    for _round in range(5):
+        operator.sleep(5)
+    (rolled,) = roller(operator, ClusterIntent(pause_health_checks=True)).release(("worker",), 600)
+    assert rolled.error == "" and operator.checks["workers"]["spec"]["pauseRequests"] == []
+
+
+def test_an_error_of_the_undo_does_not_replace_the_error_of_the_roll() -> None:
+    operator = Beside(checked=True)
+
+    def breaks(method: str, kind: str) -> bool:
+        paused = bool(operator.checks["workers"]["spec"].get("pauseRequests"))
+        return method == "patch" and (kind == "MachineConfigPool" or (kind == "NodeHealthCheck" and paused))
+
+    roll_until_an_error(operator, breaks)
+    assert any(
+        "it is unknown whether every health check that this run paused was resumed" in line for line in operator.log
+    )
 
 
 def leave_paused_and_unpause_by_hand(operator: Operator) -> None:

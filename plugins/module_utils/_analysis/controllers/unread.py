@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, format_clause, is_throttled
 from ..._model.base.text import join_first
 from ..._model.run.findings import UNKNOWN, Finding
 
@@ -38,9 +38,10 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     """
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
     why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
+    busy = "For too many requests: wait until the API server is less busy. " if any(map(is_throttled, errors)) else ""
     remedy = (
-        f"For a missing right: {rights} For an object with an invalid format: ask its owner to correct it. Then run the"
-        " stage again."
+        f"For a missing right: {rights} {busy}For an object with an invalid format: ask its owner to correct it. Then"
+        " run the stage again."
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 

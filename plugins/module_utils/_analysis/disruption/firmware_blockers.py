@@ -56,7 +56,10 @@ def add_firmware_blockers(
     wishes = wanted(node, state)
     disable = describe_disable(writers.namespace, writers.settings)
     found = [
-        *(f"{why}. {disable}." for why in list_template_conflicts(writers.cards, node, wishes, state.interfaces)),
+        *(
+            f"{why}. {disable}."
+            for why in list_template_conflicts(writers.cards, node, wishes, state.interfaces, state.wanted)
+        ),
         *(
             f"{why}. Set virtual_functions of the fabric to the number of that port, or remove its functions, or:"
             f" {disable}."

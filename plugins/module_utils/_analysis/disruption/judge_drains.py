@@ -6,12 +6,19 @@ Check id: ``network.drain``.
 
 from __future__ import annotations
 
+import typing
+
 from ..._model.base.phrases import describe_read_remedy
 from ..._model.kubernetes.disruption import NodePlan, PoolPlan
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
-from ..controllers.drains.drain import is_loss, takes_devices
+from ..controllers.drains.budgets import is_held_once, is_held_twice
+from ..controllers.drains.drain import is_loss, is_unread_pod, takes_devices
+from ..controllers.machine_configs.pools import describe_unpause
 from ..controllers.sriov.card_firmware import is_about_firmware
+from ..controllers.sriov.drains import is_external_drain, read_held_pool, split_refusal
 from .plan_text import describe_turns, name_pool
+
+_FOLLOW = "Follow the instructions under 'measured'"
 
 
 def report_unread_blocker(kind: str, reason: str) -> Finding:
@@ -42,30 +49,87 @@ def report_blocked(node: NodePlan) -> Finding:
     """
     firmware = [blocker for blocker in node.blockers if is_about_firmware(blocker)]
     lost = [blocker for blocker in node.blockers if is_loss(blocker) and blocker not in firmware]
-    held = [blocker for blocker in node.blockers if blocker not in (*firmware, *lost)]
-    why = (
-        "The operator would cordon the node and wait forever, so nothing was applied."
-        if held
-        else "The pods would lose their network devices or share them, so nothing was applied."
-        if any(map(takes_devices, lost))
-        else "The firmware of a card has one number of virtual functions (NUM_OF_VFS) for all of its ports, and the"
-        " SR-IOV operator would set another one than is needed, so nothing was applied."
-        if firmware and not lost
-        else "The operator would end these pods for good, or delete their data, so nothing was applied."
-    )
-    steps = []
-    if any("MachineConfigPool" not in blocker for blocker in held):
-        steps.append("let the PodDisruptionBudget allow an eviction (one more replica), or delete the pods")
-    if any("MachineConfigPool" in blocker for blocker in held):
-        steps.append("complete the update of the MachineConfigPool (unpause it, repair its degraded machines)")
-    if firmware:
-        steps.append("follow the instructions under 'measured' for the firmware of the cards")
-    if lost:
-        steps.append("follow the instructions under 'measured' for the pods that would be lost")
-    text = "; ".join(steps)
-    remedy = f"{text[:1].upper()}{text[1:]}. Then run stage network again."
-    measured = "; ".join(blocker.rstrip(".") for blocker in node.blockers)
+    refusals = [blocker for blocker in node.blockers if split_refusal(blocker)[1]]
+    held = [blocker for blocker in node.blockers if blocker not in (*firmware, *lost, *refusals)]
+    measured = "; ".join((split_refusal(blocker)[0] or blocker).rstrip(".") for blocker in node.blockers)
+    why = f"{'. '.join(_list_causes(held, refusals, lost, firmware))}, so nothing was applied."
+    text = ". ".join(f"{step[:1].upper()}{step[1:]}" for step in _list_steps(node, held, refusals, lost, firmware))
+    remedy = f"{text or _FOLLOW}. Then run stage network again."
     return Finding("network.drain", node.node, FAIL, measured, "nothing that blocks a drain", why, remedy)
+
+
+def _list_causes(
+    held: typing.Sequence[str],
+    refusals: typing.Sequence[str],
+    lost: typing.Sequence[str],
+    firmware: typing.Sequence[str],
+) -> list[str]:
+    """Return why a node must not be drained, as sentences without a period, one for each cause.
+
+    :param held: blockers that keep the operator from draining
+    :param refusals: blockers because of which the operator must not drain
+    :param lost: blockers that are pods or their data that would be lost
+    :param firmware: blockers about the firmware of a card
+    """
+    causes = []
+    if held:
+        causes.append("The operator would cordon the node and wait forever")
+    if any(not is_external_drain(blocker) for blocker in refusals):
+        causes.append("The SR-IOV operator would end the cordon or the pause that another user or program has set")
+    if any(map(is_external_drain, refusals)):
+        causes.append("NVIDIA's maintenance operator would drain the node without a limit")
+    if any(map(takes_devices, lost)):
+        causes.append("The pods would lose their network devices or share them")
+    if any(not takes_devices(blocker) for blocker in lost):
+        causes.append("The operator would end these pods for good, or delete their data")
+    if firmware:
+        causes.append(
+            "The firmware of a card has one number of virtual functions (NUM_OF_VFS) for all of its ports, and the"
+            " SR-IOV operator would set another one than is needed"
+        )
+    return causes
+
+
+def _list_steps(
+    node: NodePlan,
+    held: typing.Sequence[str],
+    refusals: typing.Sequence[str],
+    lost: typing.Sequence[str],
+    firmware: typing.Sequence[str],
+) -> typing.Iterator[str]:
+    """Yield the instructions of the remedy, one for each cause, without a period.
+
+    :param node: plan of the node
+    :param held: blockers that keep the operator from draining
+    :param refusals: blockers because of which the operator must not drain
+    :param lost: blockers that are pods or their data that would be lost
+    :param firmware: blockers about the firmware of a card
+    """
+    if any(is_held_once(blocker) for blocker in held):
+        yield (
+            "let the PodDisruptionBudget allow an eviction (one more replica), or delete the pods; kubectl get"
+            " poddisruptionbudget -A shows ALLOWED DISRUPTIONS"
+        )
+    if any(is_held_twice(blocker) for blocker in held):
+        yield (
+            "change the selectors of the PodDisruptionBudgets, so that only one of them selects each pod (kubectl edit"
+            " poddisruptionbudget -n NAMESPACE NAME)"
+        )
+    for name, is_paused in dict.fromkeys(filter(None, map(read_held_pool, held))):
+        yield (
+            f"when the reason of its pause is gone and its nodes may reboot, unpause MachineConfigPool {name} and wait"
+            f" until it is updated: {describe_unpause(name)}"
+            if is_paused
+            else f"repair the degraded machines of MachineConfigPool {name}, which oc describe machineconfigpool {name}"
+            " shows"
+        )
+    yield from dict.fromkeys(split_refusal(blocker)[1] for blocker in refusals)
+    if firmware:
+        yield "follow the instructions under 'measured' for the firmware of the cards"
+    if lost:
+        yield "follow the instructions under 'measured' for the pods that would be lost"
+    if any(is_unread_pod(blocker) for blocker in held):
+        yield f"delete the pods that are too large to be read, which run on {node.node}, or let their owner shrink them"
 
 
 def report_closed(why: str) -> Finding:

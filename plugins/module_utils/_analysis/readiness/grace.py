@@ -10,6 +10,7 @@ import dataclasses
 import math
 import typing
 
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.kubernetes.wait import SyncNode
 from .state import Judgement
 
@@ -143,6 +144,16 @@ GRACE: dict[str, tuple[float, str]] = {
 }
 
 
+def _choose_remedy(suspect: str, node: SyncNode) -> str:
+    """Return the remedy for a suspect state of a node.
+
+    :param suspect: suspect state, a key of ``GRACE``
+    :param node: the node, whose detail has the reason of the state
+    """
+    remedy = GRACE[suspect][1]
+    return f"{describe_unread_remedy((node.detail,), remedy.rstrip('.'))}." if suspect == "unread" else remedy
+
+
 class SuspectTimer:
     """A timer that marks a node as failed if its suspect state lasts longer than the grace period. The caller passes
     the time.
@@ -184,7 +195,7 @@ class SuspectTimer:
         # the remedy is set before the grace is over, since a wait that ends at its own limit reports it as well
         known, named = self._named.get(key, (None, node))
         if known is not judgement:
-            named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
+            named = dataclasses.replace(node, remedy=node.remedy or _choose_remedy(judgement.suspect, node))
             self._named[key] = (judgement, named)
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 

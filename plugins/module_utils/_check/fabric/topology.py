@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage fabric, topology: check that it shows the HCAs of the nodes, their leaves and rails, the links between switches
-and their rates, and that GUIDs are unique. Check ids: ``fabric.topology``, ``fabric.hca``, ``fabric.capability``,
-``fabric.foreign``, ``fabric.guids``; the other checks are in the modules that ``check_topology`` calls.
+and their rates. Check ids: ``fabric.topology``, ``fabric.hca``, ``fabric.capability``. The modules that
+``check_topology`` calls have the other ids.
 """
 
 from __future__ import annotations

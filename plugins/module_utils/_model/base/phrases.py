@@ -45,6 +45,55 @@ def format_clause(text: typing.Optional[str], none: str = "no reason was reporte
     return (words[:-1].rstrip() if words.endswith(".") and not words.endswith("..") else words) or none
 
 
+#: how a reason begins for which objects could not be read, if no missing right is the cause
+OVERLOADED = "the API server refuses requests because it is overloaded (HTTP 429)"
+UNREACHABLE = "the API server cannot be reached"
+FAILED = "the API server failed"
+
+
+def describe_no_answer(status: int, text: str) -> str:
+    """Return why the API server did not return objects. Errors that are not about rights begin with their kind.
+
+    :param status: HTTP status; 0 if there was no answer
+    :param text: message of the API server, or of the connection to it
+    """
+    if status == 429:
+        return f"{OVERLOADED}: {text}"
+    if status == 0:
+        return f"{UNREACHABLE}: {text}"
+    return f"{FAILED} (HTTP {status}): {text}" if status >= 500 else text
+
+
+def is_throttled(reason: str) -> bool:
+    """Return whether objects could not be read because the API server is overloaded (HTTP 429).
+
+    :param reason: why they could not be read, as text
+    """
+    return "because it is overloaded" in reason or "too many requests" in reason.lower()
+
+
+def describe_unread_remedy(reasons: typing.Iterable[str], rights: str) -> str:
+    """Return the remedy for objects that could not be read, one sentence for each cause among the reasons, without the
+    last period.
+
+    :param reasons: why they could not be read, as ``describe_no_answer`` or an error of the API server returned it
+    :param rights: instruction to give the user of the kubeconfig the rights, without a period
+    """
+    steps: dict[str, None] = {}
+    for reason in reasons:
+        if is_throttled(reason):
+            steps["Wait until the API server is less busy (kubectl get --raw /readyz answers at once), then rerun"] = (
+                None
+            )
+        elif UNREACHABLE in reason:
+            steps["Check the network and the API server (kubectl get --raw /readyz), then rerun"] = None
+        elif FAILED in reason:
+            steps["Check the API server (kubectl get --raw '/readyz?verbose'), then rerun"] = None
+        else:
+            steps[rights] = None
+    return ". ".join(steps)
+
+
 def describe_read_remedy(rerun: str) -> str:
     """Return the remedy for objects that the API server did not return, or that have an invalid format: one for a
     missing right, one for an overloaded API server, and one for each other error.

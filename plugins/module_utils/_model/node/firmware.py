@@ -252,6 +252,7 @@ class NicTemplate:
     :ivar type: PCI device id of its cards, in lower case
     :ivar addresses: PCI addresses in its selector; empty for all addresses
     :ivar node_selector: required value by label of the nodes
+    :ivar resets: whether the operator resets the firmware of its cards to the defaults, in place of ``template``
     """
 
     name: str
@@ -263,6 +264,7 @@ class NicTemplate:
     type: str = ""
     addresses: tuple[str, ...] = ()
     node_selector: dict[str, str] = dataclasses.field(default_factory=dict)
+    resets: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

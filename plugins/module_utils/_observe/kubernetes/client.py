@@ -52,9 +52,10 @@ class Cluster(ClusterReader):
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
         return read_object(response, f"PATCH {path}"), list_warnings(response)
 
-    def patch(self, kind: str, namespace: str, name: str, change: Resource, manager: str = "") -> Resource:
+    def patch(self, kind: Kind, namespace: str, name: str, change: Resource, manager: str = "") -> Resource:
         """Merge ``change`` into an object and return it (JSON merge patch, RFC 7386). A null value removes a key.
 
+        :param kind: name of the kind, or its API path, plural and scope
         :param namespace: namespace of the object; empty for a cluster-scoped object
         :param change: fields of the object to set
         :param manager: field manager, which the API server records for each changed field. If empty, the API server

@@ -10,6 +10,7 @@ import time
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
+from ..._model.base.phrases import describe_no_answer
 from ..._model.kubernetes import measuring, observers, powers
 from ..._parse.kubernetes.no_answer import UNREADABLE, UNTRUSTED
 from ..._parse.kubernetes.refusal import explain
@@ -92,6 +93,11 @@ class ApiError(RdmaError):
     @property
     def absent(self) -> bool:
         return self.status == 404
+
+    @property
+    def no_answer(self) -> str:
+        """Return why objects could not be read, for a text whose remedy depends on it: ``describe_unread_remedy``."""
+        return describe_no_answer(self.status, self.text)
 
     @property
     def too_large(self) -> bool:

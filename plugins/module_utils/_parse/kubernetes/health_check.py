@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
-from .resource import Resource, labels_of, mapping_at, name_of, selector_of, texts_of
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, selector_of, texts_of
 
 #: annotation that pauses a MachineHealthCheck, whatever its value. The value of the collection is its name, a slash and
 #: the name of the intent, so that a later run knows whose it is. Earlier releases wrote the collection's name alone.
@@ -32,6 +32,18 @@ def parse_machine(resource: Resource) -> Machine:
         labels_of(resource),
         str(node or ""),
     )
+
+
+def list_versions(group: Resource) -> tuple[str, ...]:
+    """Return the versions of an API group that the API server serves, such as v1beta2; the preferred one first.
+
+    :param group: the APIGroup, as the API server returns it
+    :raises ResourceError: the object is not a valid APIGroup
+    """
+    name = str(group.get("name") or "APIGroup")
+    found = [str(item.get("version") or "") for item in items_of(group, "versions", name)]
+    preferred = str(mapping_at(group, "preferredVersion").get("version") or "")
+    return tuple(sorted(filter(None, found), key=lambda version: version != preferred))
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:

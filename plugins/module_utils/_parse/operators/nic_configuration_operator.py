@@ -162,4 +162,5 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
         str(selector.get("nicType") or "").lower(),
         tuple(str(item).lower() for item in lists["pciAddresses"] or ()),
         {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()},
+        mapping_at(resource, "spec").get("resetToDefault") is True,
     )

@@ -14,6 +14,7 @@ from ..._analysis.controllers.drains.health_checks import list_watching
 from ..._analysis.controllers.drains.room import find_room
 from ..._analysis.controllers.machine_configs.pools import find_machine_pool
 from ..._analysis.disruption.machine_config import Machines
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.node_roll import NodeDifferences, NodeStep, RollPlan
@@ -22,6 +23,8 @@ from .machine_roll import add_rolls, read_held
 from .node_steps import goes_down, plan_node_step
 from .plan_text import describe_reset_reasons
 from .roll_cluster import RollCluster
+
+_RIGHTS = "Grant the user of the kubeconfig the right to list these objects (docs/rbac/look.yml)"
 
 
 def plan_roll(
@@ -76,8 +79,8 @@ def plan_roll(
     if resets and missing:
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
         refusal = (
-            f"The effects of a drain on the pods are unknown ({told}). Grant the user of the kubeconfig the right to"
-            " list these objects (docs/rbac/look.yml)."
+            f"The effects of a drain on the pods are unknown ({told})."
+            f" {describe_unread_remedy(missing.values(), _RIGHTS)}."
         )
         return RollPlan(tuple(steps), most, limit, refusal)
     if resets and free.refusal:

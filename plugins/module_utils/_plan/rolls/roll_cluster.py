@@ -8,8 +8,9 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.drains.budgets import PodsOfCluster
-from ..._analysis.controllers.drains.room import GateInputs
+from ..._analysis.controllers.drains.room import RIGHTS, GateInputs
 from ..._analysis.controllers.machine_configs.rules import find_rollout_blocker
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HOST_KINDS, HostConfig
 from ..._model.kubernetes.node_roll import Mark
@@ -71,8 +72,8 @@ class RollCluster(GateInputs, PodsOfCluster):
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
             return (
-                f"it is unknown whether the machine config operator reboots the node ({told}). Grant the user of the"
-                " kubeconfig the rights of docs/rbac/look.yml."
+                f"it is unknown whether the machine config operator reboots the node ({told})."
+                f" {describe_unread_remedy([self.unread[kind] for kind in kinds], RIGHTS)}."
             )
         why, remedy = find_rollout_blocker(node, self.machine_pools, self.nodes, inventory)
         return f"{why}. {remedy}." if why else ""

@@ -8,6 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.base.errors import RdmaError
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.kubernetes.observers import DAEMON_SET, LABEL, PREPARED
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -83,9 +84,8 @@ class NamespaceStays(RdmaError):
     """
 
     def __init__(self, namespace: str, kept: Kept) -> None:
-        right = (
-            "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
-        )
+        how = "Give the user of the kubeconfig the right to list all resources in this namespace"
+        right = f"{describe_unread_remedy(kept.unread, how)}. " if kept.unread else ""
         remedy = (
             f"{right}Move or delete the objects in the namespace that do not belong to this collection, then delete"
             f" the namespace: kubectl delete namespace {namespace}"

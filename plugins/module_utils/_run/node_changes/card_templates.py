@@ -116,7 +116,7 @@ def _list_conflicts(
 def explain_unread(error: RdmaError) -> str:
     """Return why the templates could not be read, as text."""
     if isinstance(error, ApiError):
-        return "the API server does not serve the kind" if error.absent else error.text
+        return "the API server does not serve the kind" if error.absent else error.no_answer
     return error.seen
 
 

@@ -17,9 +17,11 @@ from ..._analysis.controllers.drains.operator_turns import OperatorTurns
 from ..._analysis.controllers.drains.room import GateInputs
 from ..._analysis.controllers.machine_configs.pools import find_machine_pool
 from ..._analysis.disruption.machine_config import roll_of
+from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import group_of
@@ -61,7 +63,7 @@ def read_gate_inputs(
             pods += cluster.list("Pod", *place, fields=f"spec.nodeName={seat.name}").items
         except ApiError as error:
             if not error.absent:
-                unread["etcd"] = error.text
+                unread["etcd"] = error.no_answer
     found, blind = checks.read(nodes) if checks is not None else ((), {})
     upgrade = ""
     try:
@@ -71,7 +73,7 @@ def read_gate_inputs(
         if error.status == 0:
             raise
         if not error.absent:
-            unread["ClusterVersion"] = error.text
+            unread["ClusterVersion"] = error.no_answer
     taken, hidden = turns.read(nodes) if turns is not None else (typing.cast(tuple[OperatorTurns, ...], ()), {})
     return GateInputs(
         nodes,
@@ -98,7 +100,7 @@ def add_machine_pools(cluster: Cluster, stand: GateInputs) -> GateInputs:
     except ApiError as error:
         if error.status == 0:
             raise
-        why = {} if error.absent else {"MachineConfigPool": error.text}
+        why = {} if error.absent else {"MachineConfigPool": error.no_answer}
         return dataclasses.replace(stand, unread={**stand.unread, **why})
 
 
@@ -112,7 +114,7 @@ class PoolGate:
     """
 
     def __init__(self, cluster: Cluster, intent: ClusterIntent, inventory: typing.Iterable[str], say: Say) -> None:
-        self._cluster, self._intent, self._inventory = cluster, intent, tuple(inventory)
+        self._cluster, self._intent, self._inventory, self._say = cluster, intent, tuple(inventory), say
         self._checks, self._turns = HealthChecks(cluster, say), TurnReader(cluster, intent.operator_namespace)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
@@ -140,19 +142,43 @@ class PoolGate:
     def pause_pool_health_checks(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
     ) -> typing.Iterator[None]:
-        """Return a context manager in which the health checks of the nodes of rolling pools are paused. At its end,
-        they are resumed, except those of a node that is not Ready again. These stay paused, and so do all of them after
-        an error of the body; the next run resumes them.
+        """Return a context manager in which the health checks of the nodes of rolling pools are paused. At its end, and
+        after an error, they are resumed, except those of a node that is not Ready again, or that its pool still has to
+        reboot. These stay paused, and the next run resumes them.
 
         :param pools: MachineConfigPools of the cluster
         :param rolling: names of the pools that roll
         :raises ApiError: a health check cannot be paused or resumed
+        :raises LeaseLost: another run changes the cluster. It resumes the health checks
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)
         stand = read_gate_inputs(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
-        self._checks.pause(list_pauses(rolls, stand, self._intent), self._intent.intent_name)
-        yield
-        self._checks.release_all()
+        try:
+            self._checks.pause(list_pauses(rolls, stand, self._intent), self._intent.intent_name)
+            yield
+        except LeaseLost:
+            raise
+        except Exception:
+            self._resume_after_error(rolling)
+            raise
+        self._checks.release_all(rolling)
+
+    def _resume_after_error(self, rolling: typing.Container[str]) -> None:
+        """Resume the health checks after an error. An error of this is shown to the user, and does not replace the
+        first one.
+
+        :param rolling: names of the pools that roll
+        :raises LeaseLost: another run changes the cluster
+        """
+        try:
+            self._checks.release_all(rolling)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            self._say(
+                "it is unknown whether every health check that this run paused was resumed, and the next run resumes"
+                f" them: {error.seen}"
+            )
 
     def _list_nodes(self) -> tuple[ClusterNode, ...]:
         return tuple(map(core.parse_node, self._cluster.list("Node").items))

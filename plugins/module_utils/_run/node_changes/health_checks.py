@@ -25,7 +25,7 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource, group_of
+from ..._observe.kubernetes.kinds import KINDS, Kind, Resource, group_of, version_of
 from ..._observe.kubernetes.machines import read_machine_pools
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
@@ -58,10 +58,10 @@ class HealthChecks:
         unread: dict[str, str] = {}
         for group, (kind, selected) in BY_GROUP.items():
             try:
-                items = self._cluster.list(kind).items if self._cluster.serves(group) else ()
+                items = self._cluster.list(self._find_served(kind)).items if self._cluster.serves(group) else ()
             except ApiError as error:
                 if not error.absent:
-                    unread[kind] = error.text
+                    unread[kind] = error.no_answer
                 continue
             if kind == "NodeHealthCheck":
                 found += [of_nodes(parse.node_health_check(item), nodes) for item in items]
@@ -87,10 +87,29 @@ class HealthChecks:
 
     def _list_machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
         try:
-            return tuple(map(parse.parse_machine, self._cluster.list(kind).items))
+            return tuple(map(parse.parse_machine, self._cluster.list(self._find_served(kind)).items))
         except ApiError:
             # then each MachineHealthCheck may be about each node
             return None
+
+    def _find_served(self, kind: str) -> Kind:
+        """Return a kind, for a request to the API server, in a version that the API server serves. Cluster API serves
+        only v1beta2 from release 1.16 on, and only v1beta1 up to release 1.10. The fields that the collection reads and
+        writes are the same in both. Kinds of other groups have one version. [kubernetes-sigs/cluster-api issue 11920,
+        api/core/v1beta2]
+
+        :param kind: name of the kind; the API server serves its group
+        :raises ApiError: the versions of the group cannot be read
+        :raises ResourceError: the answer of the API server is malformed
+        """
+        group = group_of(kind)
+        if group != group_of(CAPI_MACHINE):
+            return kind
+        versions = parse.list_versions(self._cluster.read(f"/apis/{group}"))
+        if not versions or version_of(kind) in [f"{group}/{version}" for version in versions]:
+            return kind
+        _base, plural, namespaced = KINDS[kind]
+        return f"/apis/{group}/{versions[0]}", plural, namespaced
 
     def pause(self, checks: typing.Iterable[HealthCheck], intent: str) -> list[HealthCheck]:
         """Pause those health checks that are not paused yet, and return them.
@@ -105,34 +124,38 @@ class HealthChecks:
             self._say(f"{check}: paused until its nodes are back")
         return mine
 
-    def release_all(self) -> list[HealthCheck]:
+    def release_all(self, rolling: typing.Container[str] = ()) -> list[HealthCheck]:
         """Resume the health checks that a run of the collection has paused, and return the resumed ones. A check stays
         paused while it watches a node that a roll has not released, or that a roll has taken down and that is not Ready
         again.
 
+        :param rolling: names of MachineConfigPools that this run has let roll. A check stays paused as well while it
+            watches a node that one of them still has to reboot
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
         checks, resources = self.list_paused()
-        return self.release(checks, self._list_nodes_away(resources)) if checks else []
+        return self.release(checks, self._list_nodes_away(resources, rolling)) if checks else []
 
-    def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
+    def _list_nodes_away(self, resources: typing.Iterable[Resource], rolling: typing.Container[str]) -> list[str]:
         """Return the names of the nodes that are not back from a roll: nodes that a roll of the collection has not
-        released, and nodes that are NotReady while their MachineConfigPool rolls. A node of the first kind counts even
-        if it is Ready, because it stays Ready for some time after its reset begins.
+        released, nodes that are NotReady while their MachineConfigPool rolls, and nodes that a rolling pool still has
+        to reboot. A node of the first kind counts even if it is Ready, because it stays Ready for some time after its
+        reset begins.
 
         A roll of the collection is recognized by a label that no kubelet may write. A roll of a MachineConfigPool is
         recognized by the status of the pool, because the kubelet can write the annotations of its Node.
 
         :param resources: Nodes of the cluster, as the API server sends them
+        :param rolling: names of the MachineConfigPools whose Ready nodes count too, until the pool is done with them
         :raises ApiError: the pools cannot be read
         """
         nodes = [(item, core.parse_node(item)) for item in resources]
         away = [node.name for item, node in nodes if is_in_roll(item)]
-        lost = [node for item, node in nodes if not node.ready and node.name not in away]
-        if not lost or not self._cluster.serves(_POOLS):
+        rest = [node for _item, node in nodes if node.name not in away and (rolling or not node.ready)]
+        if not rest or not self._cluster.serves(_POOLS):
             return away
         pools = read_machine_pools(self._cluster)
-        return away + [node.name for node in lost if _is_pool_rolling(node, pools)]
+        return away + [node.name for node in rest if _is_pool_rolling(node, pools, rolling)]
 
     def list_paused(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return the health checks that the collection has paused, and the current Nodes as the API server sends them.
@@ -169,7 +192,8 @@ class HealthChecks:
     def _write_pause_state(self, check: HealthCheck, intent: str) -> None:
         for left in reversed(range(_TRIES)):
             try:
-                self._cluster.patch(check.kind, check.namespace, check.name, self._build_pause_patch(check, intent))
+                kind, change = self._find_served(check.kind), self._build_pause_patch(check, intent)
+                self._cluster.patch(kind, check.namespace, check.name, change)
                 return
             except ApiError as error:
                 if error.absent and not intent:
@@ -202,11 +226,14 @@ class HealthChecks:
         }
 
 
-def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
-    """Return whether the MachineConfigPool of a node rolls to another configuration and may have taken the node down.
-    Return False for a node without a pool.
+def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool], rolling: typing.Container[str]) -> bool:
+    """Return whether the MachineConfigPool of a node rolls to another configuration, and may have taken the node down
+    or still has to. Return False for a node without a pool.
 
     :param pools: MachineConfigPools of the cluster
+    :param rolling: names of the pools whose Ready nodes count too
     """
     pool = find_machine_pool(node, pools)
-    return pool is not None and pool.wanted_config != pool.current_config and pool_may_roll(pool, node)
+    if pool is None or (node.ready and pool.name not in rolling):
+        return False
+    return pool.wanted_config != pool.current_config and pool_may_roll(pool, node)

@@ -168,7 +168,7 @@ class _Reader:
         if error.status == 0:
             raise error
         if not (error.absent and kind in _OPTIONAL):
-            self.unread[kind] = "the API server does not serve the kind" if error.absent else error.text
+            self.unread[kind] = "the API server does not serve the kind" if error.absent else error.no_answer
 
     def host_config(self, wanted: Resource) -> HostConfig:
         """Return the comparison of a desired MachineConfig or KubeletConfig with the object in the cluster. If that
@@ -183,7 +183,7 @@ class _Reader:
         except ApiError as error:
             if error.status == 0:
                 raise
-            self.unread[wanted["kind"]] = error.text
+            self.unread[wanted["kind"]] = error.no_answer
             return machine_config.host_config(wanted)
 
 

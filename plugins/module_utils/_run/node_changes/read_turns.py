@@ -10,7 +10,8 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.drains.operator_turns import OperatorTurns, count_operations, find_turns
-from ..._analysis.controllers.drains.room import DAEMON
+from ..._analysis.controllers.drains.room import DAEMON, RIGHTS
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.kubernetes.disruption import NodePool
 from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.objects import ClusterNode
@@ -80,21 +81,31 @@ class TurnReader:
         turns = find_turns(nodes, states, cards, self._list_pools() if states else (), operations)
         return (*turns, *self._find_restarts(nodes, states, turns, unread)), unread
 
-    def begin_reset(self, node: ClusterNode) -> None:
+    def begin_reset(self, node: ClusterNode, ordered: bool = False) -> str:
         """Record the config daemon of the SR-IOV operator on a node. Call this immediately before the node is reset.
+        Return the reason why the node must not be reset: the state of the daemon cannot be read, so that it could not
+        be determined afterwards whether the operator is done with the node. Return an empty text if it may be reset.
 
         After the reset, ``read`` reports the node as taken by the SR-IOV operator until this daemon has started again
         and has finished its work, because the operator may then reboot the node once more. A node without the daemon is
         not reported.
 
         :param node: node that is about to be reset
+        :param ordered: whether the reset was ordered already. It is then recorded although the daemon cannot be read
         :raises ApiError: the API server cannot be reached
         """
-        states = {name_of(item): item for item in self._list_states({})}
-        if node.name not in states or not node.boot_id:
-            return
-        settled = sriov_operator.node_state(states[node.name]).sync_status == "Succeeded"
-        self._resets[node.name] = _Reset(node.boot_id, *self._read_daemon(node.name), settled)
+        unread: dict[str, str] = {}
+        states = {name_of(item): item for item in self._list_states(unread)}
+        why = f"{_STATE}: {unread[_STATE]}" if _STATE in unread else ""
+        if not node.boot_id or not (why or node.name in states):
+            return ""
+        daemon: frozenset[str] = frozenset()
+        settled = not why and sriov_operator.node_state(states[node.name]).sync_status == "Succeeded"
+        if not why:
+            daemon, why = self._read_daemon(node.name)
+        if ordered or not why:
+            self._resets[node.name] = _Reset(node.boot_id, daemon, why, settled)
+        return why
 
     def _find_restarts(
         self,
@@ -147,7 +158,7 @@ class TurnReader:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return frozenset(), "" if error.absent else error.text
+            return frozenset(), "" if error.absent else error.no_answer
         return frozenset(map(_identify_pod, filter(_is_daemon, self._select_place(pods)))), ""
 
     def _list_states(self, unread: dict[str, str]) -> list[Resource]:
@@ -190,8 +201,8 @@ class TurnReader:
                 raise
             if error.absent:
                 return (*count_operations((), size), "")
-            how = "Give the user of the kubeconfig the rights in docs/rbac/look.yml"
-            return None, "", f"{_UNKNOWN} ({_CONFIG}: {error.text}). {how}."
+            how = describe_unread_remedy((error.no_answer,), RIGHTS)
+            return None, "", f"{_UNKNOWN} ({_CONFIG}: {error.no_answer}). {how}."
         except ResourceError as error:
             return None, "", f"{_UNKNOWN} ({error.seen}). Correct this value."
         return at_once, limit, ""
@@ -252,7 +263,7 @@ def _add_reason(unread: dict[str, str], kind: str, error: ApiError) -> None:
     if error.status == 0:
         raise error
     if not error.absent:
-        unread[kind] = error.text
+        unread[kind] = error.no_answer
 
 
 def _is_daemon(pod: Resource) -> bool:

@@ -83,7 +83,7 @@ class RollClusterReader:
                 return self._cluster.list(kind, *place).items
             except ApiError as error:
                 if not error.absent:
-                    unread[kind] = error.text
+                    unread[kind] = error.no_answer
                 return ()
 
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
@@ -95,7 +95,7 @@ class RollClusterReader:
             try:
                 return keep()
             except ApiError as error:
-                unread[kind] = error.text
+                unread[kind] = error.no_answer
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
@@ -108,7 +108,7 @@ class RollClusterReader:
             try:
                 return machines.read_host_config(self._cluster, wanted)
             except ApiError as error:
-                unread[str(wanted["kind"])] = error.text
+                unread[str(wanted["kind"])] = error.no_answer
                 return machine_config.host_config(wanted)
 
         nodes = tuple(map(core.parse_node, resources))
@@ -142,14 +142,16 @@ class RollClusterReader:
             turns=stand.turns,
         )
 
-    def begin_reset(self, node: ClusterNode) -> None:
+    def begin_reset(self, node: ClusterNode, ordered: bool = False) -> str:
         """Record the state of the operators on a node. Call this immediately before the node is reset, so that ``read``
-        afterwards shows whether the operators are done with the node.
+        afterwards shows whether the operators are done with the node. Return the reason why the node must not be reset,
+        because this state cannot be read. Return an empty text if it may be reset.
 
         :param node: node that is about to be reset
+        :param ordered: whether the reset was ordered already
         :raises ApiError: the API server cannot be reached
         """
-        self._turns.begin_reset(node)
+        return self._turns.begin_reset(node, ordered)
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
         """Return the pods that a drain of these nodes would evict. A pod that is too large to be read, which a tenant

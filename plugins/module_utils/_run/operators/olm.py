@@ -13,6 +13,7 @@ import typing
 from ..._analysis.controllers.olm.progress import judge
 from ..._analysis.controllers.olm.state import Next, OlmState, Place, list_uncounted, subscription_of
 from ..._model.base.errors import RdmaError
+from ..._model.base.phrases import describe_unread_remedy
 from ..._model.base.text import cut_plain
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.operators.olm import GROUP, DesiredOperator, OlmFacts, OperatorStatus
@@ -28,6 +29,7 @@ from ..cluster.state_lines import StateLines
 from ..cluster.watch import WatchFeed, take_settled
 from .read_olm import KINDS, SELECTORS, list_subscription_namespaces, read_olm, take
 
+_RIGHTS = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
 #: seconds for which news is gathered before it is judged
 SETTLE_SECONDS = 0.1
 #: how old what is not watched may get while it explains something: pods, addresses of webhooks
@@ -251,10 +253,7 @@ class Installer:
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
-            remedy = (
-                "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml, then run stage operators"
-                " again"
-            )
+            remedy = f"{describe_unread_remedy((refusal,), _RIGHTS)}. Then run stage operators again"
             return dataclasses.replace(
                 stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
             )
@@ -298,7 +297,7 @@ class Installer:
             except ApiError as error:
                 if error.status == 0:
                     return
-                self._approved[place] = error.text
+                self._approved[place] = error.no_answer
         if step.again and self._is_due("again", *_split_namespaced_name(stand.subscription), AGAIN_SECONDS, now):
             with contextlib.suppress(ApiError):
                 self._cluster.patch(
@@ -377,6 +376,6 @@ def _build_unread_status(wish: DesiredOperator, unread: typing.Mapping[str, str]
         wish.namespace,
         "waiting",
         why,
-        "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml, then run stage operators"
+        f"{describe_unread_remedy(unread.values(), f'Check the kubeconfig. {_RIGHTS}')}. Then run stage operators"
         " again",
     )

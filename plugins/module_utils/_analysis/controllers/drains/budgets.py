@@ -19,6 +19,10 @@ from ..sriov.drains import is_evicted
 
 #: pods of a node that a drain waits for, and budgets of a pod, in a text
 MOST_NAMED = 4
+#: parts of the reasons, by which their remedy is chosen
+_HELD = "cannot be evicted because PodDisruptionBudget"
+_HELD_TWICE = "cannot be evicted because more than one PodDisruptionBudget"
+_MORE_HELD = "more pods are blocked by PodDisruptionBudgets"
 #: budgets of a namespace; from there on each of them counts for each pod of the namespace
 MOST_BUDGETS = 1_000
 #: requirements of budgets that are compared with pods of a namespace, half a second of CPU time; from there on each
@@ -124,14 +128,30 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
         several = len(closed) > 1
         found.append(
             (
-                f"pod {pod.namespace}/{pod.name} cannot be evicted because PodDisruptionBudget{'s' * several} {names}"
+                f"pod {pod.namespace}/{pod.name} {_HELD}{'s' * several} {names}"
                 f" currently {'allow' if several else 'allows'} no eviction"
             )
             if closed
             else (
-                f"pod {pod.namespace}/{pod.name} cannot be evicted because more than one PodDisruptionBudget ({names})"
+                f"pod {pod.namespace}/{pod.name} {_HELD_TWICE} ({names})"
                 " selects it, and the API server does not evict such a pod"
             )
         )
     why = " that currently allow no eviction" if not twice else ""
-    return (*found, f"{more} more pods are blocked by PodDisruptionBudgets{why}") if more else tuple(found)
+    return (*found, f"{more} {_MORE_HELD}{why}") if more else tuple(found)
+
+
+def is_held_once(blocker: str) -> bool:
+    """Return whether a reason against a drain is a PodDisruptionBudget that allows no eviction.
+
+    :param blocker: the reason, as ``find_held_pods`` returned it
+    """
+    return _HELD in blocker or _MORE_HELD in blocker
+
+
+def is_held_twice(blocker: str) -> bool:
+    """Return whether a reason against a drain is a pod that more than one PodDisruptionBudget selects.
+
+    :param blocker: the reason, as ``find_held_pods`` returned it
+    """
+    return _HELD_TWICE in blocker

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ...._model.base.phrases import format_clause
+from ...._model.base.phrases import describe_unread_remedy, format_clause
 from ...._model.kubernetes.control_plane import EtcdMember
 from ...._model.kubernetes.objects import ClusterNode
 
@@ -79,8 +79,8 @@ def explain_why_kept(
         )
     if unread:
         return (
-            f"the node is a control-plane node, and the members of etcd could not be read ({unread}). Give the user of"
-            " the kubeconfig the right to list pods."
+            f"the node is a control-plane node, and the members of etcd could not be read ({unread})."
+            f" {describe_unread_remedy((unread,), 'Give the user of the kubeconfig the right to list pods')}."
         )
     seats = {node.name, *(other.name for other in control)}
     members = [member for member in members if member.node in seats]

@@ -19,6 +19,7 @@ OF_DAEMON_SETS = "A DaemonSet creates its pods again: change its nodeSelector, s
 _NAMED = 5
 _SAME_BY_ROLE = " (platform_delete_unmanaged: true does the same)"
 _ALONE, _LOCAL = "no controller recreates these pods", "the drain deletes the emptyDir data of these pods"
+_UNREAD = "these pods are too large to be read"
 _DEVICES, _SHARED = "would lose their network devices", "would share their network devices with other pods"
 
 
@@ -42,9 +43,7 @@ def list_drain_blockers(
     found = []
     unread = _format_pod_names(pod for pod in going if pod.unread)
     if unread:
-        found.append(
-            f"these pods are too large to be read: {unread}. Delete them, or have their owner reduce their size."
-        )
+        found.append(f"{_UNREAD}: {unread}. Delete them, or have their owner reduce their size.")
     if alone and not allowed.force:
         how = f"rdma_cluster.drain.force: true{also}"
         found.append(f"{_ALONE}: {alone}. Delete them, or allow their deletion with {how}.")
@@ -142,6 +141,14 @@ def is_loss(blocker: str) -> bool:
     :param blocker: the reason, as a function of this module returned it
     """
     return any(said in blocker for said in (_ALONE, _LOCAL, _DEVICES, _SHARED))
+
+
+def is_unread_pod(blocker: str) -> bool:
+    """Return whether a reason against a drain is that pods are too large to be read.
+
+    :param blocker: the reason, as ``list_drain_blockers`` returned it
+    """
+    return blocker.startswith(_UNREAD)
 
 
 def _format_pod_names(pods: typing.Iterable[ClusterPod]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ...._model.base.phrases import describe_unread_remedy
 from ...._model.intent.intent import ClusterIntent
 from ...._model.kubernetes.control_plane import HealthCheck
 from ...._model.kubernetes.disruption import MachinePool, PoolPlan
@@ -18,7 +19,7 @@ from .control_plane import explain_why_kept, is_control_plane
 from .health_checks import HOW, explain_elsewhere, explain_remediation_risk, list_watching
 from .operator_turns import CardTurns, OperatorTurns, Queue, count_down, find_queue
 from .peak import find_peak
-from .room import GateInputs, explain_unread_turns, find_most, find_rebooted_control
+from .room import RIGHTS, GateInputs, explain_unread_turns, find_most, find_rebooted_control
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
@@ -39,7 +40,7 @@ def explain_upgrade(stand: GateInputs) -> str:
     if "ClusterVersion" in stand.unread:
         return (
             "whether an upgrade of OpenShift is in progress is unknown (ClusterVersion:"
-            f" {stand.unread['ClusterVersion']}). Give the user of the kubeconfig the rights in docs/rbac/look.yml."
+            f" {stand.unread['ClusterVersion']}). {describe_unread_remedy((stand.unread['ClusterVersion'],), RIGHTS)}."
         )
     if not stand.upgrade:
         return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ...._model.base.phrases import describe_unread_remedy
 from ...._model.intent.intent import ClusterIntent
 from ...._model.kubernetes.control_plane import HealthCheck, Machine
 from ...._model.kubernetes.objects import ClusterNode
@@ -17,6 +18,7 @@ HOW = (
     "Set rdma_cluster.pause_health_checks: true to pause the health check until the node is back, or pause it manually."
     " Then run the stage again"
 )
+_RIGHTS = "Give the user of the kubeconfig the right to list these kinds"
 #: kind of the Machines of Cluster API, which may be in another cluster than their nodes
 CAPI_MACHINE = "Machine.cluster.x-k8s.io"
 #: API groups that a cluster may serve: kind of the health check, and of what it selects
@@ -116,7 +118,7 @@ def explain_remediation_risk(
         return (
             (
                 f"it could not be determined whether a health check would remediate the node while it is down ({told})."
-                " Give the user of the kubeconfig the right to list these kinds."
+                f" {describe_unread_remedy([unread[kind] for kind in kinds], _RIGHTS)}."
             ),
         )
     found = list_watching(node, checks) if not allowed else ()

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import typing
 
+from ...._model.base.phrases import describe_unread_remedy
 from ...._model.intent.intent import ClusterIntent
 from ...._model.kubernetes.control_plane import EtcdMember, HealthCheck
 from ...._model.kubernetes.disruption import MachinePool
@@ -17,6 +18,8 @@ from .operator_turns import OperatorTurns, count_down, find_machine_turns
 
 #: in place of a kind: the pods by which it is known whether the SR-IOV operator is done with a node after its reset
 DAEMON = "Pod with the label app=sriov-network-config-daemon"
+#: remedy if the user lacks the rights to read objects
+RIGHTS = "Give the user of the kubeconfig the rights in docs/rbac/look.yml"
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
     "SriovNetworkNodeState": "the SR-IOV operator",
@@ -191,8 +194,8 @@ def explain_unread_turns(stand: GateInputs) -> str:
     for kind, operator in _TAKERS.items():
         if kind in stand.unread and (kind != "MachineConfigPool" or stand.has_machine_configs):
             return (
-                f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]}). Give the user of the"
-                " kubeconfig the rights in docs/rbac/look.yml."
+                f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]})."
+                f" {describe_unread_remedy((stand.unread[kind],), RIGHTS)}."
             )
     return ""
 

@@ -19,6 +19,14 @@ def describe_pool(pool: MachinePool) -> str:
     )
 
 
+def describe_unpause(name: str) -> str:
+    """Return the command that unpauses a MachineConfigPool.
+
+    :param name: name of the pool
+    """
+    return f'oc patch machineconfigpool {name} --type merge -p \'{{"spec":{{"paused":false}}}}\''
+
+
 def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
     """Return the MachineConfigPool that manages a node, or None if no pool selects it. A custom pool takes precedence
     over the pool ``worker``.

@@ -8,6 +8,7 @@ rule.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 from ...._model.base.phrases import count_of
@@ -17,6 +18,15 @@ from ...._model.kubernetes.objects import ClusterNode
 from ...._model.operators.sriov_operator import NodeState
 from ..label_selectors import labels_match
 from ..machine_configs.pools import describe_pool
+
+#: parts of the reasons for which the operator must not drain a node: the cordon and the pause of a user, which it would
+#: end, and a drain by another operator
+_CORDONED = "the node is cordoned by a user or another program"
+_PAUSED = "is paused by a user or another program"
+_PAUSED_POOL = re.compile(rf"MachineConfigPool \S+ {_PAUSED}")
+_EXTERNAL = "NVIDIA's maintenance operator drains this node"
+#: a reason of ``explain_what_holds_back``
+_HELD_POOL = re.compile(r"MachineConfigPool (\S+) has \d+ of \d+ machines on .+? and is (degraded|paused)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,21 +149,50 @@ def list_drain_refusals(
     found = []
     if state is not None and state.external_drainer:
         found.append(
-            "NVIDIA's maintenance operator drains this node for the SR-IOV operator (annotation"
-            f" sriovnetwork.openshift.io/use-external-drainer of SriovNetworkNodeState {node.name}). It evicts all"
-            " pods, also those without a controller, and no SriovNetworkPoolConfig limits it. Let the SR-IOV operator"
-            " drain: install the Helm chart of NVIDIA's network operator with"
-            " operator.maintenanceOperator.useDrainControllerRequestor=false"
+            f"{_EXTERNAL} for the SR-IOV operator (annotation sriovnetwork.openshift.io/use-external-drainer of"
+            f" SriovNetworkNodeState {node.name}), evicts all pods, also those without a controller, and no"
+            " SriovNetworkPoolConfig limits it. Let the SR-IOV operator drain: install the Helm chart of NVIDIA's"
+            " network operator with operator.maintenanceOperator.useDrainControllerRequestor=false"
         )
     if pool is not None and pool.paused and not pool.paused_by_operator and not pool.paused_by_us:
         found.append(
-            f"MachineConfigPool {pool.name} is paused by a user or another program, and the SR-IOV operator unpauses it"
-            " after it has drained the node. When the reason of the pause is gone, unpause the pool: oc patch"
+            f"MachineConfigPool {pool.name} {_PAUSED}, and the SR-IOV operator unpauses it after it has drained the"
+            " node. When the reason of the pause is gone, unpause the pool: oc patch"
             f' machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"paused":false}}}}\''
         )
     if node.unschedulable and (state is None or state.current_state in ("", "Idle")):
         found.append(
-            "the node is cordoned by a user or another program, and the SR-IOV operator uncordons it after it has"
-            f" drained the node. When the reason of the cordon is gone, uncordon it: kubectl uncordon {node.name}"
+            f"{_CORDONED}, and the SR-IOV operator uncordons it after it has drained the node. When the reason of the"
+            f" cordon is gone, uncordon it: kubectl uncordon {node.name}"
         )
     return tuple(found)
+
+
+def split_refusal(blocker: str) -> tuple[str, str]:
+    """Return the two parts of a reason that ``list_drain_refusals`` returned: the cause, and the instruction. Both are
+    empty for any other reason.
+
+    :param blocker: the reason, as text
+    """
+    if not blocker.startswith((_CORDONED, _EXTERNAL)) and not _PAUSED_POOL.match(blocker):
+        return "", ""
+    cause, _dot, instruction = blocker.partition(". ")
+    return cause, instruction.rstrip(".")
+
+
+def is_external_drain(blocker: str) -> bool:
+    """Return whether a reason against a drain is that another operator than the SR-IOV operator drains the node.
+
+    :param blocker: the reason, as text
+    """
+    return blocker.startswith(_EXTERNAL)
+
+
+def read_held_pool(blocker: str) -> typing.Optional[tuple[str, bool]]:
+    """Return the name of the MachineConfigPool that holds a drain back, and whether it is paused; a pool that is not
+    paused is degraded. Return None if the reason is another one.
+
+    :param blocker: the reason, as ``explain_what_holds_back`` returned it
+    """
+    found = _HELD_POOL.match(blocker)
+    return (found.group(1), found.group(2) == "paused") if found else None

@@ -9,7 +9,13 @@ from __future__ import annotations
 import typing
 
 from ...._analysis.controllers.drains.drain import explain_function_holders, explain_link_users
-from ...._analysis.controllers.sriov.card_firmware import describe_disable, list_lost_functions, writes_firmware
+from ...._analysis.controllers.sriov.card_firmware import (
+    CardTemplates,
+    describe_disable,
+    list_lost_functions,
+    list_template_conflicts,
+    writes_firmware,
+)
 from ...._analysis.controllers.sriov.function_reset import find_function_change
 from ...._analysis.controllers.sriov.policies import find_wanted
 from ...._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
@@ -117,11 +123,15 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
                 known.warn(f"{node.name}: {said}")
 
 
-def explain_firmware(taken: RemovedFunctions, place: str, settings: OperatorSettings) -> typing.Iterator[str]:
+def explain_firmware(
+    taken: RemovedFunctions, place: str, settings: OperatorSettings, cards: CardTemplates
+) -> typing.Iterator[str]:
     """Yield the reasons why policies must not be removed now, each with its node and its remedy: the operator then sets
-    a smaller number of virtual functions in the firmware of a card, and another port of the card has more of them.
+    a smaller number of virtual functions in the firmware of a card, and another port of the card has more of them, or a
+    template of NVIDIA's NIC configuration operator sets another number.
 
     :param place: namespace of the operator; empty if it is not known
+    :param cards: templates that remain, and cards of NVIDIA's NIC configuration operator
     """
     if not writes_firmware(settings):
         return
@@ -130,7 +140,11 @@ def explain_firmware(taken: RemovedFunctions, place: str, settings: OperatorSett
         if state is None:
             continue
         before = (*state.wanted, *find_wanted((*taken.left, *taken.removed), node, state))
-        for why in list_lost_functions(before, find_wanted(taken.left, node, state), state.interfaces):
+        after = find_wanted(taken.left, node, state)
+        for why in (
+            *list_lost_functions(before, after, state.interfaces),
+            *list_template_conflicts(cards, node, after, state.interfaces, before),
+        ):
             yield f"{node.name}: {why}. {describe_disable(place, settings)}."
 
 

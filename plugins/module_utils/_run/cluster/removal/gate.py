@@ -16,11 +16,13 @@ from ...._model.intent.intent import ClusterIntent, Disruption
 from ...._model.kubernetes.owner_marks import explain_owner
 from ...._model.kubernetes.scope import Scope
 from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.errors import ApiError
 from ...._observe.kubernetes.kinds import Resource, group_of
 from ...._observe.kubernetes.machines import find_labelled
 from ...._observe.kubernetes.removal.removable_objects import Removal
 from ...._parse.kubernetes.foreign import is_copied
 from ...._parse.kubernetes.resource import mapping_at, name_of
+from ...node_changes.card_templates import TEMPLATE
 from ...node_changes.drain_blockers import read_drain_blockers
 from ...node_changes.machine_configs.paused_pools import (
     PoolView,
@@ -174,13 +176,28 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent, use
             f" same time: {' '.join(links[:5]).rstrip('.')}. No object of the cluster was removed",
             "Correct this, then run the teardown again",
         )
-    blockers = list_removal_blockers(cluster, policies, pools, intent, uses)
+    templates = _list_own_templates(cluster, removal) if policies else ()
+    blockers = list_removal_blockers(cluster, policies, pools, intent, uses, templates)
     if blockers:
         raise RdmaError(
             "The SR-IOV network operator would change nodes that must not be changed now:"
             f" {' '.join(blockers[:5]).rstrip('.')}. No object of the cluster was removed",
             "Correct this, then run the teardown again",
         )
+
+
+def _list_own_templates(cluster: Cluster, removal: Removal) -> tuple[Resource, ...]:
+    """Return the NicConfigurationTemplates that the removal takes. Return none if the API server does not serve or
+    refuses the kind: then it is unknown which ones remain, and that is a reason of its own.
+
+    :raises ApiError: the API server cannot be reached
+    """
+    try:
+        return list_own(cluster, TEMPLATE, removal) if cluster.serves(group_of(TEMPLATE)) else ()
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return ()
 
 
 def _explain_other(view: PoolView, item: Resource, scope: typing.Optional[Scope]) -> str:

@@ -6,12 +6,15 @@ or must not lose their virtual functions. They are those for which stage network
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ...._analysis.controllers.drains.gate import list_roll_blockers
 from ...._analysis.controllers.machine_configs.pools import find_machine_pool
+from ...._analysis.controllers.sriov.card_firmware import CardTemplates, writes_firmware
 from ...._analysis.controllers.sriov.drains import Turn, find_pools, list_drain_refusals, turn_of
 from ...._analysis.controllers.sriov.policies import takes_node
+from ...._model.base.errors import RdmaError
 from ...._model.base.text import join_first
 from ...._model.intent.intent import ClusterIntent
 from ...._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
@@ -24,6 +27,7 @@ from ...._observe.operators.sriov_operator import find_namespace
 from ...._parse.kubernetes import core
 from ...._parse.kubernetes.resource import name_of, read_namespace
 from ...._parse.operators import machine_config, sriov_operator
+from ...node_changes.card_templates import TEMPLATE, explain_unread, read_card_templates
 from ...node_changes.drain_blockers import read_drain_blockers
 from ...node_changes.gate import read_gate_inputs
 from ...node_changes.health_checks import HealthChecks
@@ -43,6 +47,7 @@ def list_removal_blockers(
     pools: typing.Sequence[Resource],
     intent: ClusterIntent,
     known: typing.Optional[KnownUses] = None,
+    templates: typing.Iterable[Resource] = (),
 ) -> tuple[str, ...]:
     """Return the reasons why the nodes that the SR-IOV operator takes down for a removal must not go down now, or must
     not lose their virtual functions, each as text with its remedy. Return an empty tuple if there are no reasons. All
@@ -52,6 +57,7 @@ def list_removal_blockers(
     :param pools: SriovNetworkPoolConfigs that the removal takes
     :param intent: settings of the intent that all fabrics share
     :param known: uses of NICs by the nodes themselves; None if they are not known
+    :param templates: NicConfigurationTemplates that the removal takes
     :raises ApiError: the API server refuses a list, or cannot be reached
     :raises ResourceError: an object is malformed
     """
@@ -86,7 +92,7 @@ def list_removal_blockers(
     lost = (
         *explain_losses(cluster, functions, intent.resource_prefix, known),
         *explain_uplinks(functions, known),
-        *explain_firmware(functions, place, settings),
+        *_explain_firmware(cluster, functions, place, settings, templates),
     )
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
@@ -180,6 +186,39 @@ def _read_states(cluster: Cluster, place: str) -> dict[str, NodeState]:
     """
     items = _list_served(cluster, "SriovNetworkNodeState", place) if place else ()
     return {state.node: state for state in map(sriov_operator.node_state, items)}
+
+
+def _explain_firmware(
+    cluster: Cluster,
+    functions: RemovedFunctions,
+    place: str,
+    settings: OperatorSettings,
+    removed: typing.Iterable[Resource],
+) -> typing.Iterator[str]:
+    """Yield the reasons why the SR-IOV operator must not change the firmware of cards for the removal, each with its
+    remedy. Templates of NVIDIA's NIC configuration operator that remain count.
+
+    :param functions: policies that the removal takes, and their nodes
+    :param place: namespace of the SR-IOV operator; empty if it is not known
+    :param removed: NicConfigurationTemplates that the removal takes
+    :raises ApiError: the API server cannot be reached
+    """
+    gone = {(read_namespace(item), name_of(item)) for item in removed}
+    cards = CardTemplates()
+    if functions.states and writes_firmware(settings):
+        try:
+            cards = read_card_templates(cluster)
+        except RdmaError as error:
+            if isinstance(error, ApiError) and error.status == 0:
+                raise
+            yield (
+                "it is unknown whether NVIDIA's NIC configuration operator sets the number of virtual functions in the"
+                f" firmware of the cards too ({TEMPLATE}: {explain_unread(error)}). Run kubectl get"
+                " nicconfigurationtemplates -A. If it is forbidden, give the user of the kubeconfig the rights in"
+                " docs/rbac/look.yml."
+            )
+    left = tuple(item for item in cards.templates if (item.namespace, item.name) not in gone)
+    yield from explain_firmware(functions, place, settings, dataclasses.replace(cards, templates=left))
 
 
 def _plan_rolls(

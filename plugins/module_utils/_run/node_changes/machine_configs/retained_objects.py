@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ...._analysis.controllers.labelled_objects import describe_delete
-from ...._model.base.marks import SELECTOR
+from ...._model.base.marks import INTENT_LABEL, SELECTOR
 from ...._model.kubernetes.owner_marks import explain_owner
 from ...._model.kubernetes.scope import Scope
 from ...._model.operators.olm import RetainedObject
@@ -51,14 +51,17 @@ def retain_object(live: Resource, why: str, scope: typing.Optional[Scope]) -> Re
     :param scope: objects of the intent, which tell whether other intents need the object; None if they are not known
     """
     kind, name = str(live["kind"]), name_of(live)
-    users = sorted(scope.find_other_users(kind, live)) if scope is not None else []
-    if users:
-        marks = " ".join(f"{key}-" for key in users)
+    shared = scope is not None and has_our_label(live) and not is_copied(live) and not explain_owner(live)
+    if scope is not None and shared and scope.find_other_users(kind, live):
+        # without the name and the record of this intent, the next teardown would leave the object to another one
+        marks = [f"{key}-" for key in sorted(scope.find_other_users(kind, live))]
+        marks += [f"{key}={value}" for key, value in {INTENT_LABEL: scope.intent, **scope.user_label}.items()]
         return RetainedObject(
             f"{kind} {name}",
             why,
             f"The teardown of the last intent that needs it deletes it. {OLD_RECORD} If no other intent needs it any"
-            f" more, remove the labels: kubectl label {kind.lower()} {name} {marks}. Then run the teardown again",
+            " more, record only this intent in its labels: kubectl label --overwrite"
+            f" {kind.lower()} {name} {' '.join(marks)}. Then run the teardown again, which deletes it",
         )
     return RetainedObject(
         f"{kind} {name}",

@@ -8,7 +8,10 @@ import typing
 
 from ...._analysis.controllers.drains.control_plane import explain_why_kept
 from ...._analysis.controllers.drains.gate import explain_upgrade
+from ...._analysis.controllers.drains.room import RIGHTS
+from ...._model.base.phrases import describe_unread_remedy
 from ...._model.kubernetes.node_roll import NodeDifferences, NodeStep
+from ...._model.kubernetes.objects import ClusterNode
 from ...._observe.kubernetes.shell import Clock
 from ...._observe.redfish.bmc import BmcError
 from ...._plan.rolls.turns import explain_turns, explain_why_not_again
@@ -18,6 +21,12 @@ from .roll_limits import CurrentRoll, RollInterrupt, RollLimits, Say
 
 #: causes after which nobody knows whether a BMC took a reset
 _UNKNOWN = ("closed", "timeout", "busy")
+
+
+class NotReset(NodeFailed):
+    """Raised if a drained node is left out of the roll. It was not reset, its cordon must be undone, and other nodes
+    continue.
+    """
 
 
 class PowerControl(typing.Protocol):
@@ -126,6 +135,22 @@ class NodeResets:
             if why:
                 return f"the node was not reset through its BMC: {why.rstrip('.')}", False
         return "", False
+
+    def record_operators(self, node: ClusterNode) -> None:
+        """Record the state of the operators on a node immediately before its reset.
+
+        :param node: node that is about to be reset
+        :raises NotReset: the state cannot be read. After the reset, it would be unknown whether the SR-IOV operator
+            reboots the node once more, so no other node could be reset
+        :raises ApiError: the API server cannot be reached
+        """
+        why = self._reader.begin_reset(node)
+        if why:
+            raise NotReset(
+                f"left out because the state of the SR-IOV operator on {node.name} could not be read immediately before"
+                f" the reset, so it would be unknown afterwards whether the operator reboots the node too ({why})",
+                f"{describe_unread_remedy((why,), RIGHTS)}. Then rerun: the next run resets {node.name}",
+            )
 
     def order_reset(self, step: NodeStep, did: list[str]) -> bool:
         """Order the reset at the BMC of the node. Return True if the BMC accepted it, and False if this is unknown.

@@ -23,7 +23,7 @@ from ..drain import Drain, NodeFailed, NotDrained
 from ..node_sources import Sources
 from ..roll_cluster import RollClusterReader
 from .node_marks import NodeMarks
-from .node_resets import NodeResets, PowerControl
+from .node_resets import NodeResets, NotReset, PowerControl
 from .roll_limits import CurrentRoll, RollInterrupt, RollLimits, Say
 from .settings_check import SettingsCheck, not_taken
 
@@ -107,6 +107,8 @@ class NodeTurns:
                 f"left out because the node could not be drained: {error.seen}",
                 error.remedy,
             )
+        except NotReset as error:
+            state, why, remedy = "blocked", error.seen, error.remedy
         except RdmaError as error:
             state, why, remedy = "failed", error.seen, error.remedy
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
@@ -130,7 +132,7 @@ class NodeTurns:
                 noted, sure = self._begin(step, node, noted, did)
             elif node.boot_id == noted.boot:
                 # an earlier run has ordered the reset
-                self._reader.begin_reset(node)
+                self._reader.begin_reset(node, ordered=True)
             noted = self._wait_for_reboot(step, noted, did, sure)
             return self.end(step, noted, did)
         return True
@@ -203,6 +205,7 @@ class NodeTurns:
         :raises NodeFailed: the control plane does not tolerate the reset, or the machine config operator is about to
             reboot the node
         :raises NotDrained: pods do not leave, or new pods start on the node again and again
+        :raises NotReset: the state of the SR-IOV operator on the node cannot be read
         :raises ApiError: the state of the node cannot be read
         """
         for _drain in range(_DRAINS):
@@ -216,7 +219,7 @@ class NodeTurns:
             with _as_not_drained():
                 is_empty = node.unschedulable and not self._drain.left(step.node)
             if is_empty:
-                self._reader.begin_reset(node)
+                self._resets.record_operators(node)
                 return mine, self._resets.order_reset(step, did)
             self._say(f"{step.node}: the node accepts pods again before its reset; it is cordoned and drained again")
             mine = self.marks.cordon_node(step.node, mine, did)
