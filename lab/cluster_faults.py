@@ -2,26 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults of the cluster plane, injected for real, each with its way back: all that are neither in fabric_faults.py
-nor in hca_faults.py."""
+"""Faults of the cluster: the API server, containers and services of the nodes, operators and their objects. Each is
+injected for real, and has its way back."""
 
 from __future__ import annotations
 
-import signal
 import typing
 
 from dev.steps import StepError
 
 from . import controlplane, feature_discovery, objects, olm
-from .bmc import server
-from .fault import Action, Fault, Target
+from .fault import Action, Fault, Target, on_worker, run_script, take_nothing_back
 from .planes import Lab
 from .processes import wait_until
 
 #: seconds that a fault waits for what it strikes
 _THERE_LIMIT = 180.0
-#: seconds for each answer of a slow BMC
-_SLOW_BMC = 30.0
 #: pods that the bandwidth stage makes
 _PODS = "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
 #: what the webhook of an operator that is gone was asked about
@@ -32,123 +28,6 @@ _HOOKS = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 _NEWER = "maxTxRate"
 #: a policy that another tool might have left on the storage NIC
 _FOREIGN = "foreign-policy"
-
-
-def _on_worker(lab: Lab, worker: str, script: str) -> None:
-    lab.agent(worker).check(script)
-
-
-def _power_off(lab: Lab, target: Target) -> str:
-    lab.processes.stop(lab.worker(target.worker).name)
-    return f"{target.worker} has no power"
-
-
-def _power_on(lab: Lab, target: Target) -> str:
-    lab.boot(target.worker)
-    return f"{target.worker} has booted"
-
-
-def _iommu(on: bool) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        lab.switch_iommu(target.worker, on)
-        return f"{target.worker} has booted {'with' if on else 'without'} an IOMMU"
-
-    return act
-
-
-def _bmc_off(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).stop()
-    return f"the BMC of {target.worker} is dead"
-
-
-def _change_password(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).change_password()
-    return f"the BMC of {target.worker} has another password"
-
-
-def _slow_bmc(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).slow_down(_SLOW_BMC)
-    return f"the BMC of {target.worker} takes {_SLOW_BMC:.0f} s for each answer"
-
-
-def _expire_bmc(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).expire(lab.authority)
-    return f"the certificate of the BMC of {target.worker} has expired"
-
-
-def _lock_bmc(on: bool) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        lab.bmc(target.worker).alter(lambda bios: bios.lock(on))
-        return f"the BMC of {target.worker} is {'locked' if on else 'unlocked'}"
-
-    return act
-
-
-def _contend(on: bool) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        lab.bmc(target.worker).contend(on)
-        return f"{'somebody else changes' if on else 'nobody else changes'} what waits in the BIOS of {target.worker}"
-
-    return act
-
-
-def _hold_bios(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).alter(lambda bios: bios.hold())
-    return f"a job holds the BIOS of {target.worker}"
-
-
-def _release_bios(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).alter(lambda bios: bios.release())
-    return f"no job holds the BIOS of {target.worker}"
-
-
-def _sriov(on: bool) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        bmc = lab.bmc(target.worker)
-
-        def switch(bios: server.Bios) -> None:
-            bios.attributes[bmc.worker.bmc.sriov] = "Enabled" if on else "Disabled"
-
-        bmc.alter(switch)
-        return f"SR-IOV is {'on' if on else 'off'} in the BIOS of {target.worker}"
-
-    return act
-
-
-def _stubborn_bios(lab: Lab, target: Target) -> str:
-    bmc = lab.bmc(target.worker)
-    bmc.keep_settings((bmc.worker.bmc.sriov,))
-    return f"the BIOS of {target.worker} says yes to {bmc.worker.bmc.sriov}, and does not take it"
-
-
-def _willing_bios(lab: Lab, target: Target) -> str:
-    lab.bmc(target.worker).keep_settings(())
-    return f"the BIOS of {target.worker} takes what it is given"
-
-
-def _huge_pages(mode: str) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        _on_worker(lab, target.worker, f"echo {mode} > /sys/kernel/mm/transparent_hugepage/enabled")
-        return f"{target.worker}: transparent hugepages are {mode}"
-
-    return act
-
-
-def _bmc_on(lab: Lab, target: Target) -> str:
-    bmc = lab.bmc(target.worker)
-    bmc.stop()
-    bmc.start()
-    return f"the BMC of {target.worker} serves"
-
-
-def _freeze(lab: Lab, target: Target) -> str:
-    lab.processes.signal(lab.worker(target.worker).name, signal.SIGSTOP)
-    return f"{target.worker} hangs"
-
-
-def _thaw(lab: Lab, target: Target) -> str:
-    lab.processes.signal(lab.worker(target.worker).name, signal.SIGCONT)
-    return f"{target.worker} goes on"
 
 
 def _stop_api(lab: Lab, _target: Target) -> str:
@@ -166,111 +45,8 @@ def _restart_api(lab: Lab, target: Target) -> str:
     return _start_api(lab, target)
 
 
-def _storage_link(state: str) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        netdev = lab.description.sriov.netdev
-        _on_worker(lab, target.worker, f"ip link set {netdev} {state}")
-        return f"{target.worker} {netdev} is {state}"
-
-    return act
-
-
-def _limit_functions(rate: int) -> Action:
-    """The rate of each VF, in Mb/s; 0 is no limit. The emulated NIC takes it and does not keep to it."""
-
-    def act(lab: Lab, target: Target) -> str:
-        netdev = lab.description.sriov.netdev
-        numbers = f"$(seq 0 $(($(cat /sys/class/net/{netdev}/device/sriov_numvfs) - 1)))"
-        _on_worker(
-            lab,
-            target.worker,
-            f"for number in {numbers}; do ip link set {netdev} vf $number max_tx_rate {rate} || exit 1; done",
-        )
-        return f"the VFs of {target.worker} {netdev} have {f'a limit of {rate} Mb/s' if rate else 'no limit'}"
-
-    return act
-
-
-#: what RDMA on the host gets, in steady figures: what soft RDMA reaches by itself varies threefold
-_STEADY, _SLOW = "12mbit", "3mbit"
-
-
-def _on_functions(lab: Lab, target: Target, functions: typing.Sequence[str], commands: str) -> None:
-    """Run shell commands for each network interface of these functions of the storage NIC that the host has, which is
-    ``$netdev`` in them."""
-    netdev = lab.description.sriov.netdev
-    places = {"pf": f"/sys/class/net/{netdev}/device/net/*", "vf": f"/sys/class/net/{netdev}/device/virtfn*/net/*"}
-    folders = " ".join(places[one] for one in functions)
-    _on_worker(
-        lab,
-        target.worker,
-        f'for folder in {folders}; do [ -e "$folder" ] || continue; netdev=${{folder##*/}}; {commands}; done',
-    )
-
-
-def _limited(rate: str) -> str:
-    return f'tc qdisc replace dev "$netdev" root tbf rate {rate} burst 16kb latency 400ms || exit 1'
-
-
-def _host_rdma_on(lab: Lab, target: Target) -> str:
-    add = 'ip link set "$netdev" up && rdma link add "rxe-$netdev" type rxe netdev "$netdev" || exit 1'
-    _on_functions(lab, target, ("pf", "vf"), f"{add}; {_limited(_STEADY)}")
-    return (
-        f"{target.worker}: the storage NIC and its virtual functions have RDMA devices on the host, which send"
-        f" {_STEADY}"
-    )
-
-
-def _host_rdma_off(lab: Lab, target: Target) -> str:
-    # a function that a pod had since has lost its device on the way
-    remove = 'rdma link delete "rxe-$netdev" 2> /dev/null; tc qdisc del dev "$netdev" root 2> /dev/null; true'
-    _on_functions(lab, target, ("pf", "vf"), remove)
-    return f"{target.worker}: the storage NIC has no RDMA device on the host"
-
-
-def _host_rate(function: str, rate: str) -> Action:
-    """A limit of one kind of function on the host, which has RDMA devices there (``host-rdma``)."""
-
-    def act(lab: Lab, target: Target) -> str:
-        _on_functions(lab, target, (function,), _limited(rate))
-        return f"{target.worker}: the {function.upper()} of the storage NIC sends {rate} at most on the host"
-
-    return act
-
-
-def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
-    """Run commands in the network namespace of each of a worker's pods that has a VF, which is net1 there.
-
-    :param otherwise: what the shell does when one of them fails
-    """
-
-    def act(lab: Lab, target: Target) -> str:
-        inside = "; ".join(f'nsenter --net="$pod" {command} || {otherwise}' for command in commands)
-        script = (
-            f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then {inside};'
-            " fi; done"
-        )
-        _on_worker(lab, target.worker, script)
-        return f"{target.worker}: {'; '.join(commands)}"
-
-    return act
-
-
-def _back_in_pods(*commands: str) -> Action:
-    """The way back: a pod that never had the fault, or is gone, needs none."""
-    return _in_pods(*(f"{command} 2> /dev/null" for command in commands), otherwise="true")
-
-
-def _script(script: str, said: str) -> Action:
-    def act(lab: Lab, target: Target) -> str:
-        _on_worker(lab, target.worker, script)
-        return f"{target.worker}: {said}"
-
-    return act
-
-
 def _thaw_kubelet(lab: Lab, target: Target) -> str:
-    _on_worker(lab, target.worker, "pkill -CONT -x kubelet")
+    on_worker(lab, target.worker, "pkill -CONT -x kubelet")
     lab.wait_workers(lab.build())
     return f"{target.worker}: its kubelet goes on, and it is Ready"
 
@@ -279,7 +55,7 @@ def _signal_daemon(name: str) -> Action:
     """Send a signal to the operator's config daemon on a worker."""
 
     def act(lab: Lab, target: Target) -> str:
-        _on_worker(lab, target.worker, f"pkill -{name} -f '^(/usr/bin/)?sriov-network-config-daemon'")
+        on_worker(lab, target.worker, f"pkill -{name} -f '^(/usr/bin/)?sriov-network-config-daemon'")
         return f"{target.worker}: its config daemon got SIG{name}"
 
     return act
@@ -304,29 +80,6 @@ done
 echo "no observer is looking" >&2
 exit 1
 """
-#: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its
-#: table all the same
-_KILL_SERVER = r"""
-end=$(($(date +%%s) + %d))
-while [ "$(date +%%s)" -lt "$end" ]; do
-  for pid in $(pgrep -x ib_write_bw); do
-    # the last word of a client is its server's address
-    case "$(tr '\0' '\n' 2>/dev/null < "/proc/$pid/cmdline" | tail -n 1)" in *.*.*.*) continue ;; esac
-    received=$(awk '$1 == "net1:" { print $2 }' "/proc/$pid/net/dev" 2>/dev/null)
-    [ -n "$received" ] || continue
-    eval "first=\${first_$pid:=$received}"
-    if [ $((received - first)) -gt 200000 ]; then kill -KILL "$pid"; exit; fi
-  done
-  sleep 0.05
-done
-echo "no server of ib_write_bw received data" >&2
-exit 1
-"""
-
-
-def _kill_server(lab: Lab, target: Target) -> str:
-    lab.agent(target.worker).check(_KILL_SERVER % _THERE_LIMIT, limit=_THERE_LIMIT + 30)
-    return f"{target.worker}: a server of ib_write_bw was killed while it received"
 
 
 def _evict_pod(lab: Lab, target: Target) -> str:
@@ -459,141 +212,25 @@ def _client(lab: Lab) -> typing.Any:
     return objects.client(lab.authority.path("admin.kubeconfig"))
 
 
-def _nothing(_lab: Lab, _target: Target) -> str:
-    return "nothing to take back"
-
-
-_SLOW_OUT = "tc qdisc replace dev net1 root tbf rate 3mbit burst 64kb latency 400ms"
-_SLOW_IN = (
-    "tc qdisc replace dev net1 handle ffff: ingress",
-    "tc filter add dev net1 parent ffff: matchall action police rate 3mbit burst 256k conform-exceed drop",
-)
-_FAST_OUT, _FAST_IN = "tc qdisc del dev net1 root", "tc qdisc del dev net1 ingress"
-_FIREWALL = "iptables -w"
 _LIMITS, _LOW = "/etc/systemd/system/containerd.service.d", "zz-low.conf"
 _RESTART = "systemctl daemon-reload && systemctl restart containerd"
-# iWARP runs over TCP; RoCE would be UDP port 4791
-_RDMA = "INPUT -i net1 -p tcp -j DROP"
 
 CLUSTER_FAULTS = (
-    Fault("worker-off", "a worker loses power; taken back, it boots anew", ("worker",), _power_off, _power_on),
-    Fault(
-        "iommu-off",
-        "the IOMMU of a worker is switched off in its BIOS, and its BMC resets it",
-        ("worker",),
-        _iommu(False),
-        _iommu(True),
-    ),
-    Fault("bmc-dead", "the BMC of a worker is dead", ("worker",), _bmc_off, _bmc_on),
-    Fault("bmc-password", "the BMC of a worker has another password", ("worker",), _change_password, _bmc_on),
-    Fault("bmc-slow", f"the BMC of a worker takes {_SLOW_BMC:.0f} s for each answer", ("worker",), _slow_bmc, _bmc_on),
-    Fault("bmc-expired", "the certificate of a worker's BMC has expired", ("worker",), _expire_bmc, _bmc_on),
-    Fault("bmc-locked", "the BMC of a worker is in lockdown", ("worker",), _lock_bmc(True), _lock_bmc(False)),
-    Fault(
-        "bmc-job",
-        "a job of somebody else holds the BIOS of a worker, and never ends",
-        ("worker",),
-        _hold_bios,
-        _release_bios,
-    ),
-    Fault(
-        "bmc-contended",
-        "somebody else changes the settings of a worker's BMC before each write",
-        ("worker",),
-        _contend(True),
-        _contend(False),
-    ),
-    Fault("sriov-off", "SR-IOV is switched off in the BIOS of a worker", ("worker",), _sriov(False), _sriov(True)),
-    Fault(
-        "bios-stubborn",
-        "the BIOS of a worker says yes to SR-IOV, and does not take it at a reset",
-        ("worker",),
-        _stubborn_bios,
-        _willing_bios,
-    ),
-    Fault("thp", "transparent hugepages of a worker are off", ("worker",), _huge_pages("never"), _huge_pages("always")),
-    Fault("worker-frozen", "a worker hangs: its links are up, it does not answer", ("worker",), _freeze, _thaw),
     Fault("api-down", "the API server is gone", (), _stop_api, _start_api),
     Fault("api-restart", "the API server is restarted; nothing to take back", (), _restart_api, _start_api),
     Fault(
-        "vf-down",
-        "the PF of the storage NIC is down, so its VFs lose their carrier",
+        "pod-evicted",
+        "a pod of stage bandwidth is evicted; nothing to take back",
         ("worker",),
-        _storage_link("down"),
-        _storage_link("up"),
-    ),
-    Fault(
-        "slow-node",
-        "the VFs in a worker's pods send and receive 3 Mb/s at most",
-        ("worker",),
-        _in_pods(_SLOW_OUT, *_SLOW_IN),
-        _back_in_pods(_FAST_OUT, _FAST_IN),
-    ),
-    Fault(
-        "vf-limited",
-        "the PF lets each VF of a worker send 3 Mb/s at most",
-        ("worker",),
-        _limit_functions(3),
-        _limit_functions(0),
-    ),
-    Fault(
-        "host-rdma",
-        "the storage NIC and its virtual functions have RDMA devices on a worker itself, as HCAs do",
-        ("worker",),
-        _host_rdma_on,
-        _host_rdma_off,
-    ),
-    Fault(
-        "slow-pf",
-        "the storage NIC of a worker with host-rdma sends 3 Mb/s at most",
-        ("worker",),
-        _host_rate("pf", _SLOW),
-        _host_rate("pf", _STEADY),
-    ),
-    Fault(
-        "slow-vf",
-        "the VFs that no pod has of a worker with host-rdma send 3 Mb/s at most",
-        ("worker",),
-        _host_rate("vf", _SLOW),
-        _host_rate("vf", _STEADY),
-    ),
-    Fault(
-        "slow-direction",
-        "the VFs in a worker's pods send 3 Mb/s at most",
-        ("worker",),
-        _in_pods(_SLOW_OUT),
-        _back_in_pods(_FAST_OUT),
-    ),
-    Fault(
-        "rdma-dropped",
-        "what arrives for RDMA at the VFs in a worker's pods is dropped in silence",
-        ("worker",),
-        _in_pods(f"{_FIREWALL} -I {_RDMA}"),
-        _back_in_pods(f"{_FIREWALL} -D {_RDMA}"),
-    ),
-    Fault(
-        "address-gone",
-        "the VFs in a worker's pods lose their address; nothing to take back",
-        ("worker",),
-        _in_pods("ip addr flush dev net1"),
-        _nothing,
-    ),
-    Fault(
-        "server-killed",
-        "a server of ib_write_bw is killed while it receives; nothing to take back",
-        ("worker",),
-        _kill_server,
-        _nothing,
-    ),
-    Fault(
-        "pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing
+        _evict_pod,
+        take_nothing_back,
     ),
     Fault(
         "daemon-killed",
         "the operator's config daemon is killed; its kubelet starts it again",
         ("worker",),
         _signal_daemon("KILL"),
-        _nothing,
+        take_nothing_back,
     ),
     Fault(
         "daemon-frozen",
@@ -610,31 +247,31 @@ CLUSTER_FAULTS = (
             lab.agent(target.worker).check(_KILL_OBSERVER, limit=_THERE_LIMIT + 30)
             or f"{target.worker}: its observer was killed"
         ),
-        _nothing,
+        take_nothing_back,
     ),
     Fault(
         "kubelet-frozen",
         "the kubelet of a worker hangs, and its pods go on",
         ("worker",),
-        _script("pkill -STOP -x kubelet", "its kubelet hangs"),
+        run_script("pkill -STOP -x kubelet", "its kubelet hangs"),
         _thaw_kubelet,
     ),
     Fault(
         "memlock-low",
         "containerd of a worker lets a container lock 8 MiB, whatever earlier drop-ins say",
         ("worker",),
-        _script(
+        run_script(
             f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}",
             "containers may lock 8 MiB",
         ),
-        _script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
+        run_script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
     ),
     Fault(
         "clock-ahead",
         "the clock of a worker is set 3 hours ahead",
         ("worker",),
-        _script("date -s '+3 hours'", "its clock is 3 h ahead"),
-        _script("date -s '3 hours ago'", "its clock is right again"),
+        run_script("date -s '+3 hours'", "its clock is 3 h ahead"),
+        run_script("date -s '3 hours ago'", "its clock is right again"),
     ),
     Fault(
         "umad-absent",
@@ -642,8 +279,8 @@ CLUSTER_FAULTS = (
         " simulated fabric",
         ("worker",),
         # the lab's wrapper around the tools looks for it, on the worker and in its observer
-        _script("touch /run/lab/without-umad", "its tools find no device node of ib_umad"),
-        _script("rm -f /run/lab/without-umad", "its tools ask the simulated fabric"),
+        run_script("touch /run/lab/without-umad", "its tools find no device node of ib_umad"),
+        run_script("rm -f /run/lab/without-umad", "its tools ask the simulated fabric"),
     ),
     Fault(
         "label-absent",

@@ -48,3 +48,29 @@ class Fault:
     uses: tuple[str, ...]
     on: Action
     off: Action
+
+
+def on_worker(lab: Lab, worker: str, script: str) -> None:
+    """Run a shell script on a worker.
+
+    :raises StepError: the script fails
+    """
+    lab.agent(worker).check(script)
+
+
+def run_script(script: str, said: str) -> Action:
+    """Return the action that runs a shell script on the worker of the target.
+
+    :param said: the state of the worker after it
+    """
+
+    def act(lab: Lab, target: Target) -> str:
+        on_worker(lab, target.worker, script)
+        return f"{target.worker}: {said}"
+
+    return act
+
+
+def take_nothing_back(_lab: Lab, _target: Target) -> str:
+    """Do nothing: the fault is an event, after which the lab heals itself."""
+    return "nothing to take back"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All faults of the lab by name: those of the cluster plane, of the HCAs, and of the fabrics, after which the kernels
-of the workers say the same."""
+"""All faults of the lab by name: those of the machines, the storage NIC, the cluster and the HCAs, and those of the
+fabrics, after which the kernels of the workers report the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .cluster_faults import CLUSTER_FAULTS
 from .fabric.fabric_faults import FABRIC_FAULTS
 from .fault import Action, Fault, Target
 from .hca_faults import HCA_FAULTS
+from .machine_faults import MACHINE_FAULTS
+from .nic_faults import NIC_FAULTS
 from .planes import Lab
 
 
@@ -28,6 +30,5 @@ def _of_fabric(name: str) -> Fault:
     return Fault(name, fault.what, fault.uses, act(fault.on), act(fault.off))
 
 
-FAULTS: typing.Mapping[str, Fault] = {
-    fault.name: fault for fault in (*CLUSTER_FAULTS, *HCA_FAULTS, *map(_of_fabric, FABRIC_FAULTS))
-}
+_ALL = (*MACHINE_FAULTS, *NIC_FAULTS, *CLUSTER_FAULTS, *HCA_FAULTS, *map(_of_fabric, FABRIC_FAULTS))
+FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}

@@ -29,8 +29,8 @@ from . import (
     scale,
     workers,
 )
+from .bmc.bios import RESTARTS
 from .bmc.plane import Bmc
-from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
 from .description import Description, Worker
 from .fabric.plane import FabricPlane

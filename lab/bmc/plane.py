@@ -18,7 +18,7 @@ from dev.steps import StepError
 from ..description import Worker
 from ..pki import Pki
 from ..processes import Processes, wait_until
-from . import server
+from . import bios, server
 
 PORT = 443
 USER = "linerate"
@@ -52,7 +52,7 @@ class Bmc:
             self._credentials.touch(mode=0o600)
             self._credentials.write_text(json.dumps({"user": USER, "password": secrets.token_urlsafe(16)}))
         answers = json.loads((TREES / f"{self.worker.bmc.vendor}.json").read_text(encoding="utf-8"))
-        server.Bios(answers).call(self.worker.uuid, self.worker.serial)
+        bios.Bios(answers).call(self.worker.uuid, self.worker.serial)
         (self.folder / "tree.json").write_text(json.dumps(answers), encoding="utf-8")
         authority.identity(self.name, self.name, hosts=(self.worker.bmc.address,))
         self._certificate(authority, self.name).rename(self.folder / "certificate.pem")
@@ -125,7 +125,7 @@ class Bmc:
         before = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps({**before, **told}))
 
-    def alter(self, change: typing.Callable[[server.Bios], None]) -> None:
+    def alter(self, change: typing.Callable[[bios.Bios], None]) -> None:
         """Change what it answers, as if it had always been so."""
         self.stop()
         bios = self._bios
@@ -165,13 +165,13 @@ class Bmc:
         return self._bios.attributes
 
     @property
-    def _bios(self) -> server.Bios:
+    def _bios(self) -> bios.Bios:
         """As the BMC has kept it."""
         answers = json.loads((self.folder / "tree.json").read_text())
         kept = self.folder / server.STATE
         if kept.exists():
             answers.update(json.loads(kept.read_text()))
-        return server.Bios(answers)
+        return bios.Bios(answers)
 
     def set(self, attributes: typing.Mapping[str, str]) -> None:
         """What somebody enters on the setup screen: it waits for a reset.

@@ -18,7 +18,7 @@ import urllib.request
 from dev.steps import StepError
 
 from ..cache import cached
-from ..fabric.plane import Programs
+from ..fabric.programs import Programs
 from ..run import run
 from . import debian
 

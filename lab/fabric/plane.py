@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -20,65 +19,16 @@ from dev.steps import StepError
 from ..processes import wait_until
 from . import emulated, port, raise_counter, sysfs, topology
 from .model import Fabrics
+from .programs import ProcessManager, Programs
+from .subnet_manager import PRIORITIES, SubnetManager, opensm_settings, parse_sminfo
 from .topology import SUBNET_MANAGERS, Node, Topology
 
-# of the managers, in their order; the higher one is master
-PRIORITIES = (15, 14)
 TOOL_LIMIT = 20.0
 READY_LIMIT = 30.0
 #: least seconds between two orders to sweep
 SWEEP_LIMIT = 6.0
 
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
-_SMINFO = re.compile(r"sm lid (\d+) sm guid (0x[0-9a-f]+), activity count \d+ priority (\d+) state \d+ (\S+)")
-
-
-class ProcessManager(typing.Protocol):
-    """What the plane needs of the lab's processes; ``lab.processes.Processes`` is one."""
-
-    namespace: str
-    logs: pathlib.Path
-
-    def start(
-        self,
-        name: str,
-        argv: typing.Sequence[typing.Union[str, pathlib.Path]],
-        env: typing.Optional[typing.Mapping[str, str]] = None,
-        cwd: typing.Optional[pathlib.Path] = None,
-        stdin: typing.Optional[int] = None,
-    ) -> int: ...
-
-    def stop(self, name: str) -> None: ...
-
-    def alive(self, name: str) -> bool: ...
-
-    def signal(self, name: str, number: signal.Signals) -> None: ...
-
-    def log(self, name: str, lines: int = 15) -> str: ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Programs:
-    """What the plane runs.
-
-    :param ibsim: and
-    :param umad2sim: of :mod:`lab.build.ibsim`
-    :param root: root file system of the workers: opensm and the diagnostics are taken from there, with its own loader
-    """
-
-    ibsim: pathlib.Path
-    umad2sim: pathlib.Path
-    root: pathlib.Path
-
-
-@dataclasses.dataclass(frozen=True)
-class SubnetManager:
-    """One line of ``sminfo``."""
-
-    lid: int
-    guid: int
-    priority: int
-    state: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,34 +46,6 @@ class FabricStatus:
             return f"{self.fabric}: down"
         managers = ", ".join(f"{host} {state}" for host, state in self.managers.items())
         return f"{self.fabric}: {managers}; {self.active} of {self.hcas} HCA ports active"
-
-
-def parse_sminfo(text: str) -> typing.Optional[SubnetManager]:
-    """None when no subnet manager answered."""
-    match = _SMINFO.search(text)
-    if match is None:
-        return None
-    return SubnetManager(int(match[1]), int(match[2], 16), int(match[3]), match[4].replace("SMINFO_", ""))
-
-
-def opensm_settings(guid: int, priority: int, folder: pathlib.Path, more: typing.Mapping[str, str]) -> str:
-    """opensm.conf: what is not named keeps opensm's default."""
-    settings = {
-        "guid": f"{guid:#018x}",
-        "sm_priority": str(priority),
-        # as often as the lab's faults want to be seen; the defaults are made for fabrics of thousands
-        "sweep_interval": "3",
-        "sminfo_polling_timeout": "1000",
-        "polling_retry_number": "3",
-        # LIDs come from the description, with either manager
-        "honor_guid2lid_file": "TRUE",
-        "log_file": str(folder / "opensm.log"),
-        "log_max_size": "8",
-        "accum_log_file": "FALSE",
-        "dump_files_dir": str(folder),
-        **more,
-    }
-    return "".join(f"{key} {value}\n" for key, value in settings.items())
 
 
 class FabricPlane:

@@ -18,7 +18,8 @@ class ModuleDocFragment:
     the modules that begin and judge a stage.
 
     ``progress``: for modules that report progress while they run. ``objects``: for modules that apply Kubernetes
-    objects. ``bmcs``: for modules that query BMCs. ``awx``: for modules that create objects of AWX.
+    objects. ``reading``: for modules that read nodes. ``bmcs``: for modules that query BMCs. ``awx``: for modules that
+    create objects of AWX.
     """
 
     INTENT = r"""
@@ -137,6 +138,31 @@ options:
     description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or
       M(linerate.rdma.run_begin).
     type: str
+"""
+
+    READING = r"""
+options:
+  sysfs:
+    description: Mount points of sysfs on the node. If you give several, the result lists the devices of all of them.
+    type: list
+    elements: path
+    default: [/sys]
+  netdevs:
+    description: Additional network interfaces to show, such as a plain network card that is moved into a pod.
+    type: list
+    elements: str
+    default: []
+  kernel_arguments:
+    description:
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and
+        PCI. All others stay on the node, because a command line can have secrets.
+    type: list
+    elements: str
+    default: []
+  beside_infiniband:
+    description: With V(neighbours), listen on the Ethernet NICs of nodes with InfiniBand as well.
+    type: bool
+    default: false
 """
 
     CLUSTER_FACTS = r"""

@@ -50,45 +50,14 @@ options:
     type: list
     elements: str
     choices:
-      - PyTorchJob
-      - TrainJob
-      - TrainingRuntime
-      - Pod
-      - SriovNetwork
-      - SriovIBNetwork
-      - MacvlanNetwork
-      - IPoIBNetwork
-      - HostDeviceNetwork
-      - NetworkAttachmentDefinition
-      - NicClusterPolicy
-      - SriovNetworkNodePolicy
-      - SriovNetworkPoolConfig
-      - IPPool.nv-ipam.nvidia.com
-      - CIDRPool.nv-ipam.nvidia.com
-      - NicConfigurationTemplate
-      - Tuned
-      - Namespace
-      - ConfigMap
-      - SecurityContextConstraints
+      [PyTorchJob, TrainJob, TrainingRuntime, Pod, SriovNetwork, SriovIBNetwork, MacvlanNetwork, IPoIBNetwork,
+      HostDeviceNetwork, NetworkAttachmentDefinition, NicClusterPolicy, SriovNetworkNodePolicy, SriovNetworkPoolConfig,
+      IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, NicConfigurationTemplate, Tuned, Namespace, ConfigMap,
+      SecurityContextConstraints]
     default:
-      - PyTorchJob
-      - TrainJob
-      - TrainingRuntime
-      - Pod
-      - SriovNetwork
-      - SriovIBNetwork
-      - MacvlanNetwork
-      - IPoIBNetwork
-      - HostDeviceNetwork
-      - NetworkAttachmentDefinition
-      - NicClusterPolicy
-      - SriovNetworkNodePolicy
-      - SriovNetworkPoolConfig
-      - IPPool.nv-ipam.nvidia.com
-      - CIDRPool.nv-ipam.nvidia.com
-      - NicConfigurationTemplate
-      - Tuned
-      - Namespace
+      [PyTorchJob, TrainJob, TrainingRuntime, Pod, SriovNetwork, SriovIBNetwork, MacvlanNetwork, IPoIBNetwork,
+      HostDeviceNetwork, NetworkAttachmentDefinition, NicClusterPolicy, SriovNetworkNodePolicy, SriovNetworkPoolConfig,
+      IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, NicConfigurationTemplate, Tuned, Namespace]
   absent_namespaces:
     description:
       - Namespaces that were not there when somebody looked whose they are, see
@@ -282,12 +251,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.leftovers import find_all_leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.leftovers import (
+    find_all_leftovers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.paused_pools import (
     explain_by,

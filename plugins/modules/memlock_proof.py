@@ -105,7 +105,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import list_nodes, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
-from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import select_provable_fabrics
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host.memlock import select_provable_fabrics
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (

@@ -22,8 +22,7 @@ description:
     value that could not be read is C(null) and appears in RV(hcas.hcas[].unread) and RV(hcas.errors).
   - For the platform, shows whether the firmware provides an IOMMU, whether the kernel uses it, and which network
     functions support VFs.
-  - For the firmware of the HCAs, asks C(devlink) and C(mstconfig) where they are installed. See
-    M(linerate.rdma.nic_firmware_info).
+  - For their firmware, asks C(devlink) and C(mstconfig) if installed. See M(linerate.rdma.nic_firmware_info).
   - Does not read the settings of the BIOS. See M(linerate.rdma.bios_info).
 options:
   gather_subset:
@@ -45,28 +44,6 @@ options:
       [all, hcas, platform, firmware, clock, tuning, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!tuning",
       "!neighbours"]
     default: [all]
-  sysfs:
-    description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
-    type: list
-    elements: path
-    default:
-      - /sys
-  netdevs:
-    description: Additional network interfaces to show, such as a plain network card that is moved into a pod.
-    type: list
-    elements: str
-    default: []
-  kernel_arguments:
-    description:
-      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and
-        PCI. All others stay on the node, because a command line can have secrets.
-    type: list
-    elements: str
-    default: []
-  beside_infiniband:
-    description: With V(neighbours), listen on the Ethernet NICs of nodes with InfiniBand as well.
-    type: bool
-    default: false
   moment:
     description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact,
       such as C(hcas_<moment>).
@@ -84,6 +61,7 @@ options:
     default: 0
 extends_documentation_fragment:
   - linerate.rdma._options.facts
+  - linerate.rdma._options.reading
   - linerate.rdma._attributes.reads
 """
 
@@ -105,151 +83,86 @@ hcas:
   contains:
     hcas:
       description: RDMA devices in natural order, then functions without an RDMA device, by PCI address.
-      returned: success
       type: list
       elements: dict
       contains:
         name:
           description: Name of the RDMA device. If there is none, the network interface or the PCI address.
-          returned: success
           type: str
           sample: mlx5_0
         rdma_device:
           description: RDMA device. V(null) if there is none.
-          returned: success
           type: str
-          sample: mlx5_0
         netdevs:
           description:
             - Network interfaces of the function. Each has the port of the RDMA device, the bond to which it belongs,
               and the bridge of which it is a port.
             - For IPoIB, the queue pair, subnet prefix and port GUID come from the 20-byte hardware address.
-            - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in
-              Gb/s.
-          returned: success
+            - For Ethernet, in Gb/s, the speed of the link, and the maximum speeds of the port and its link partner.
           type: list
           elements: dict
           sample:
-            - name: ibp60s0
-              hardware_address: 00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01
-              mtu: 4092
-              state: up
-              port_guid: "0xb83fd20300e00001"
-              subnet_prefix: "0xfe80000000000000"
-              queue_pair: 4169
-              port: 1
-              bond:
-              speed_gbps:
-              supported_gbps:
-              partner_gbps:
+            [{name: ibp60s0, hardware_address: "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01", mtu: 4092,
+            state: up, port_guid: "0xb83fd20300e00001", subnet_prefix: "0xfe80000000000000", queue_pair: 4169, port: 1,
+            bond: null, speed_gbps: null, supported_gbps: null, partner_gbps: null}]
         pci:
           description:
             - The PCI function with its driver, its NUMA node and its PCIe link.
-            - C(current_*) is the present state of the link, C(max_*) the limit of the card, C(slot_*) the limit of the
-              slot.
+            - C(current_*) is the present state of the link, C(max_*) the limit of the card, C(slot_*) that of the slot.
             - Speeds are in GT/s, widths in lanes, packet payloads in bytes.
             - V(null) if the device is not a PCI function.
-          returned: success
           type: dict
           sample:
-            address: "0000:3c:00.0"
-            vendor: 15b3
-            device: "1021"
-            device_class: "0207"
-            driver: mlx5_core
-            numa_node: 0
-            link:
-              current_speed: 32.0
-              current_width: 16
-              max_speed: 32.0
-              max_width: 16
-              slot_speed: 32.0
-              slot_width: 16
-              payload: 256
-              payload_could: 512
+            {address: "0000:3c:00.0", vendor: 15b3, device: "1021", device_class: "0207", driver: mlx5_core,
+            numa_node: 0, link: {current_speed: 32.0, current_width: 16, max_speed: 32.0, max_width: 16,
+            slot_speed: 32.0, slot_width: 16, payload: 256, payload_could: 512}}
         node_guid:
           description: Node GUID of the device.
-          returned: success
           type: str
           sample: "0xb83fd20300e00000"
         node_description:
           description: Node description, a free text. Do not rely on it.
-          returned: success
           type: str
-          sample: worker-1 mlx5_0
         firmware:
           description: Firmware version.
-          returned: success
           type: str
           sample: 28.41.1000
         board:
           description: Board ID (PSID).
-          returned: success
           type: str
           sample: MT_0000000838
         hca_type:
           description: HCA type as reported by the driver.
-          returned: success
           type: str
-          sample: MT4129
         ports:
           description:
             - Ports of the RDMA device. Rates are in Gb/s. If a port has no LID or SM LID, the value is V(null).
-            - The MTU in bytes is the largest MTU of the network interfaces of the port. sysfs does not show the MTU of
-              the port itself.
-          returned: success
+            - The MTU in bytes is the largest of the network interfaces of the port. sysfs does not show the port's own.
           type: list
           elements: dict
           sample:
-            - number: 1
-              state: ACTIVE
-              physical_state: LinkUp
-              link_layer: InfiniBand
-              rate_gbps: 400.0
-              width: 4
-              speed: NDR
-              lid: 4
-              sm_lid: 1
-              guid: "0xb83fd20300e00001"
-              pkeys: ["0xffff"]
-              mtu: 4092
+            [{number: 1, state: ACTIVE, physical_state: LinkUp, link_layer: InfiniBand, rate_gbps: 400.0, width: 4,
+            speed: NDR, lid: 4, sm_lid: 1, guid: "0xb83fd20300e00001", pkeys: ["0xffff"], mtu: 4092}]
         sriov:
-          description: Maximum and current number of VFs. V(null) if the firmware or the BIOS has disabled SR-IOV, or if
-            the function does not support it.
-          returned: success
+          description: Maximum and current number of VFs. V(null) if SR-IOV is disabled or not supported.
           type: dict
-          sample:
-            total: 16
-            current: 8
+          sample: {total: 16, current: 8}
         physical_function:
           description: For a VF, the PCI address of its PF.
-          returned: success
           type: str
           sample: "0000:3c:00.0"
         vf_index:
           description: Index of the VF on its PF.
-          returned: success
           type: int
-          sample: 0
         administration:
           description:
-            - For a VF, the settings that its PF has made. They come from C(ip link) and, with NVIDIA's own driver
-              packages, from sysfs.
+            - For a VF, the settings that its PF has made, from C(ip link) and, with NVIDIA's own drivers, from sysfs.
             - V(null) if the driver does not show them.
-            - C(link_policy) is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 means no limit. VLAN 0 means no
-              VLAN.
-          returned: success
+            - C(link_policy) is C(Follow), C(Up) or C(Down). Rates are in Mb/s, 0 is no limit. VLAN 0 is no VLAN.
           type: dict
           sample:
-            node_guid: "0x0200000000000001"
-            port_guid: "0x0200000000000001"
-            link_policy: Follow
-            vlan: 0
-            vlan_qos: 0
-            trust: false
-            spoof_check: true
-            min_tx_rate: 0
-            max_tx_rate: 0
+            {node_guid: "0x0200000000000001", port_guid: "0x0200000000000001", link_policy: Follow, vlan: 0,
+            vlan_qos: 0, trust: false, spoof_check: true, min_tx_rate: 0, max_tx_rate: 0}
         sriov_absence:
           description:
             - Why a PF has no SR-IOV files, from its PCI configuration space. V(null) if it has them, or if the
@@ -257,72 +170,56 @@ hcas:
             - C(hidden) means that a bridge or the BIOS hides all extended capabilities.
             - C(off) means that the function has no SR-IOV capability, or one with 0 VFs.
             - C(unused) means that the function offers VFs, but the kernel does not use them.
-          returned: success
           type: str
-          sample: "off"
         held:
           description:
             - Parts of the function that a pod has in its network namespace, so that the node does not show them.
               V(null) if the node shows the whole function.
-            - C(netdevs) are the interfaces by their names in the pod. C(names) are their former names on the node, if
-              known.
+            - C(netdevs) are the interfaces by their names in the pod, C(names) their former names on the node.
             - With RDMA in exclusive mode, also C(rdma_device), C(node_guid) and C(ports).
-          returned: success
           type: dict
         unread:
           description: Files that exist but could not be read or parsed. Their values are V(null).
-          returned: success
           type: list
           elements: str
           sample: [ports/1/state]
     errors:
       description: Files that could not be read, each with the reason.
-      returned: success
       type: list
       elements: str
       sample: ["/sys/class/infiniband/mlx5_0/ports/1/state: Invalid argument"]
 platform:
-  description: IOMMU and SR-IOV support. V(null) means that a value could not be read. An empty list means that there is
-    none.
+  description: IOMMU and SR-IOV support. V(null) means that a value could not be read, an empty list that there is none.
   returned: with the subset V(platform)
   type: dict
   contains:
     kernel:
       description: Kernel release.
-      returned: success
       type: str
       sample: 6.12.95+deb12-amd64
     machine:
       description: Machine type.
-      returned: success
       type: str
-      sample: x86_64
     kernel_arguments:
       description: Kernel command line arguments about IOMMU and PCI, and those of O(kernel_arguments) that it has.
-      returned: success
       type: list
       elements: str
       sample: [intel_iommu=on, iommu=pt]
     iommu_devices:
       description: Active IOMMUs.
-      returned: success
       type: list
       elements: str
       sample: [dmar0]
     iommu_groups:
       description: Number of IOMMU groups.
-      returned: success
       type: int
-      sample: 42
     acpi_tables:
       description: ACPI tables that the BIOS provides. Only DMAR (Intel), IVRS (AMD) and IORT (Arm) are listed.
-      returned: success
       type: list
       elements: str
       sample: [DMAR]
     boot:
       description: ID of the running boot.
-      returned: success
       type: str
       sample: 1f1c2ad1-3b0e-4b4e-a86e-6f8f7f7f0c55
     functions:
@@ -331,59 +228,35 @@ platform:
         - For a PF, C(capability) is the SR-IOV capability in its PCI configuration space, C(memory) lists the BARs of
           its VFs that have an address and those that have none, C(last_bus) is the last bus number below the port above
           it, and C(acs) are the Access Control Services of that port.
-        - These are V(null) if they do not exist, or if they cannot be read. C(capability) and C(acs) can be read only
-          as root.
-      returned: success
+        - These are V(null) if they do not exist or cannot be read. Only root can read C(capability) and C(acs).
       type: list
       elements: dict
       sample:
-        - address: "0000:3c:00.0"
-          driver: mlx5_core
-          sriov_total: 16
-          sriov_current: 8
-          iommu_group: 31
-          physical_function: null
-          unread: []
-          capability: {initial: 16, total: 16, current: 8, offset: 1, stride: 1, ari: true, bars: [0]}
-          memory: {placed: [0], unplaced: []}
-          last_bus: 60
-          acs: {capability: 95, control: 29}
+        [{address: "0000:3c:00.0", driver: mlx5_core, sriov_total: 16, sriov_current: 8, iommu_group: 31,
+        physical_function: null, unread: [], capability: {initial: 16, total: 16, current: 8, offset: 1, stride: 1,
+        ari: true, bars: [0]}, memory: {placed: [0], unplaced: []}, last_bus: 60, acs: {capability: 95, control: 29}}]
     gpu:
       description: Properties of the NVIDIA driver that matter for GPUDirect RDMA. V(null) if the driver is not loaded.
-      returned: success
       type: dict
-      sample:
-        version: 570.86.15
-        open: true
-        peermem: false
-        peer_clients: []
-        ofed: null
+      sample: {version: 570.86.15, open: true, peermem: false, peer_clients: [], ofed: null}
     signed_modules:
       description: Whether the kernel loads only signed modules, as with secure boot. V(null) if it does not say.
-      returned: success
       type: bool
-      sample: false
     uplinks:
-      description: Interfaces of the default routes, and the interfaces that those are made of. V(null) if the routes
-        could not be read.
-      returned: success
+      description: Interfaces of the default routes, and those below them. V(null) if the routes could not be read.
       type: list
       elements: str
       sample: [eno1]
     networks:
       description: Networks that the node reaches over its NICs without a gateway, each with the C(interface) of the
         NIC, which may be below a bond, a bridge or a VLAN. V(null) if the routes could not be read.
-      returned: success
       type: list
       elements: dict
-      sample:
-        - {interface: eno1, network: 192.0.2.0/24}
+      sample: [{interface: eno1, network: 192.0.2.0/24}]
     errors:
       description: Files that could not be read, each with the reason.
-      returned: success
       type: list
       elements: str
-      sample: []
 firmware:
   description: Firmware of the PFs, as in RV(linerate.rdma.nic_firmware_info#module:firmware).
   returned: with the subset V(firmware)
@@ -398,8 +271,7 @@ missing:
   returned: if O(since) is set, and the HCAs of that moment were kept
   type: list
   elements: str
-  sample:
-    - "mlx5_0 port 1, which was ACTIVE and is INIT"
+  sample: ["mlx5_0 port 1, which was ACTIVE and is INIT"]
 clock:
   description: Clock of the node.
   returned: with the subset V(clock)
@@ -407,29 +279,21 @@ clock:
   contains:
     seconds:
       description: Time of the node's clock, in seconds since 1970-01-01 UTC.
-      returned: success
       type: float
       sample: 1767323045.25
     synchronised:
       description: Whether a time service synchronises the clock. V(null) if the kernel does not say so.
-      returned: success
       type: bool
     error_seconds:
-      description: Maximum error of the clock in seconds, as estimated by the kernel. Valid only if the clock is
-        synchronised.
-      returned: success
+      description: Maximum error of a synchronised clock in seconds, as estimated by the kernel.
       type: float
       sample: 0.018
     asked:
       description: Time of the controller just before it asked the node.
-      returned: success
       type: float
-      sample: 1767323044.75
     answered:
       description: Time of the controller just after the answer.
-      returned: success
       type: float
-      sample: 1767323045.5
 neighbours:
   description: What the node shows of the networks that its Ethernet NICs are cabled to.
   returned: with the subset V(neighbours)
@@ -437,29 +301,22 @@ neighbours:
   contains:
     netdevs:
       description:
-        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand and O(beside_infiniband) is
-          not set.
+        - Interfaces of HCAs on Ethernet that have a link. Empty with InfiniBand, unless O(beside_infiniband) is set.
         - C(switch_ports) is what was heard by LLDP, C(hardware_addresses) are the neighbours that the kernel knows.
-      returned: success
       type: list
       elements: dict
       sample:
-        - name: ens1f0np0
-          hardware_address: b8:3f:d2:00:00:10
-          switch_ports: [{chassis: "9c:05:91:00:00:01", port: swp3, system: leaf1, vlan: 100}]
-          hardware_addresses: ["b8:3f:d2:00:01:10"]
+        [{name: ens1f0np0, hardware_address: "b8:3f:d2:00:00:10", switch_ports: [{chassis: "9c:05:91:00:00:01",
+        port: swp3, system: leaf1, vlan: 100}], hardware_addresses: ["b8:3f:d2:00:01:10"]}]
     uplinks:
       description: Interfaces of the default routes, and the interfaces that those are made of.
-      returned: success
       type: list
       elements: str
       sample: [eno1]
     errors:
       description: What could not be read, each with the reason.
-      returned: success
       type: list
       elements: str
-      sample: []
 tuning:
   description: How the node is tuned, in rows. The README of the role P(linerate.rdma.tuning#role) lists them.
   returned: with the subset V(tuning)
@@ -470,15 +327,12 @@ tuning:
         - By name of the row, its values. Each has the parts of the node that show it, such as CPUs, HCAs or GPUs. If
           there are none, it is the whole node.
         - An empty list means that the node has no such thing.
-      returned: success
       type: dict
       sample:
-        governor: [{value: performance, where: ["0-254"]}, {value: powersave, where: ["255"]}]
-        numa_balancing: [{value: "0", where: []}]
-        gpu_ecc: []
+        {governor: [{value: performance, where: ["0-254"]}, {value: powersave, where: ["255"]}],
+        numa_balancing: [{value: "0", where: []}], gpu_ecc: []}
     unread:
       description: By name of the row, why it could not be read, or not all of it.
-      returned: success
       type: dict
       sample:
         max_read_request: "0000:3c:00.0/config: only 64 bytes of the configuration space can be read; root reads all"

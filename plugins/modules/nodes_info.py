@@ -51,27 +51,6 @@ options:
       - A look that has begun is not cut short.
     type: int
     default: 0
-  sysfs:
-    description: Root folders of sysfs, as the observer sees them.
-    type: list
-    elements: path
-    default: [/sys]
-  netdevs:
-    description: Names of network interfaces to report although they belong to no HCA.
-    type: list
-    elements: str
-    default: []
-  kernel_arguments:
-    description:
-      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and
-        PCI. All others stay on the node, because a command line can have secrets.
-    type: list
-    elements: str
-    default: []
-  beside_infiniband:
-    description: With V(neighbours), listen on the Ethernet NICs of nodes with InfiniBand as well.
-    type: bool
-    default: false
   host_files:
     description: Folder in which the observer has the files of its node.
     type: path
@@ -89,6 +68,7 @@ options:
     type: int
     default: 120
 extends_documentation_fragment:
+  - linerate.rdma._options.reading
   - linerate.rdma._options.folder
   - linerate.rdma._options.progress
   - linerate.rdma._attributes.reads

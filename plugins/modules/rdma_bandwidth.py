@@ -190,10 +190,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import (
-    BandwidthRun,
-    plan_rounds,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
     prepare_measurement,
@@ -205,6 +202,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     list_excluded,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.round_plans import plan_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import read_earlier_figures
 
 

@@ -28,13 +28,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ManagerPort,
     ObservedSubnets,
     ObservedTopologies,
     SeenCapabilities,
-    SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,

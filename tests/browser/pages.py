@@ -12,11 +12,13 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
-    ObservedTopologies,
     PortErrors,
     SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    ObservedTopologies,
     SeenTopology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import Earlier, EarlierPair

@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from lab.bmc import server
-from lab.bmc.server import Credentials, Fault, Tree
+from lab.bmc.bios import Tree
+from lab.bmc.server import Credentials, Fault
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures" / "redfish"
 USER, PASSWORD, TOKEN = "operator", "s3cret-of-the-bmc", "t0ken-of-the-bmc"

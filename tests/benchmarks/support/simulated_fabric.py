@@ -35,7 +35,8 @@ from dev.steps import StepError
 from lab.build import ibsim
 from lab.fabric import topology as lab_topology
 from lab.fabric.model import CLIENTS, Fabric
-from lab.fabric.plane import Programs, opensm_settings
+from lab.fabric.programs import Programs
+from lab.fabric.subnet_manager import opensm_settings
 from lab.processes import wait_until
 
 ENGINES = ("ftree", "minhop")

@@ -7,15 +7,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
     ManagerPort,
-    PortErrors,
     SeenCapabilities,
-    SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,

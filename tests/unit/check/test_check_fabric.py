@@ -15,8 +15,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.counter_classes import CLASSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+    UnreadPort,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -24,15 +29,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     ManagerPort,
     ObservedSubnets,
     ObservedTopologies,
-    PortErrors,
     SeenCapabilities,
-    SeenErrors,
     SeenSubnet,
     SeenTopology,
     SlowPort,
     SubnetManager,
     Topology,
-    UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas

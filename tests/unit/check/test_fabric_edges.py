@@ -12,8 +12,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import Names
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+    UnreadPort,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -21,14 +26,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     ManagerPort,
     ObservedSubnets,
     ObservedTopologies,
-    PortErrors,
     SeenCapabilities,
-    SeenErrors,
     SeenSubnet,
     SeenTopology,
     SlowPort,
     Topology,
-    UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding

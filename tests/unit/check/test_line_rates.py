@@ -10,10 +10,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line_rates import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line_rates import find_line_rates
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.pcie_rates import (
     compute_most_of_pcie,
     compute_sustained_gbps,
-    find_line_rates,
     find_pcie,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check

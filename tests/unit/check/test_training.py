@@ -65,7 +65,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     judge,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_vocabulary, transports
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_kinds, transports
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
@@ -708,7 +708,7 @@ def test_a_provider_that_does_not_fit_the_kernel_explains_the_fallback_to_tcp() 
 
 
 def test_every_kind_of_problem_has_a_cause() -> None:
-    assert set(CAUSES) == {*typing.get_args(nccl_vocabulary.Kind), *typing.get_args(transports.Kind)}
+    assert set(CAUSES) == {*typing.get_args(nccl_kinds.Kind), *typing.get_args(transports.Kind)}
 
 
 # several hosts, processes and networks

@@ -16,12 +16,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import UnreadPort
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
     Topology,
-    UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world

@@ -81,7 +81,7 @@ ROWS: dict[str, Row] = {
     "_observe/kubernetes/machines.py find_labelled": {},
     "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": USES},
     "_observe/operators/busy_nodes.py find_busy_nodes": {"SriovNetworkNodeState": GIVEN},
-    "_observe/kubernetes/removable_objects.py _list_labelled": dict.fromkeys(
+    "_observe/kubernetes/removal/removable_objects.py _list_labelled": dict.fromkeys(
         (
             "CIDRPool.nv-ipam.nvidia.com",
             "IPPool.nv-ipam.nvidia.com",
@@ -152,9 +152,9 @@ ROWS: dict[str, Row] = {
         ("ResourceClaim", "ResourceClaimTemplate"), GIVEN
     ),
     "_run/cluster/observer_view.py seen_in": dict.fromkeys(("DaemonSet", "Event", "Pod"), GIVEN),
-    "_run/cluster/removal_jobs.py _find_pods": {"Pod": HOLDS},
-    "_run/cluster/removal_pods.py _find_running_pods": {"Pod": HOLDS},
-    "_run/cluster/removal_roll.py _list_served": dict.fromkeys(
+    "_run/cluster/removal/jobs.py _find_pods": {"Pod": HOLDS},
+    "_run/cluster/removal/pods.py _find_running_pods": {"Pod": HOLDS},
+    "_run/cluster/removal/roll.py _list_served": dict.fromkeys(
         ("SriovNetworkPoolConfig", "SriovOperatorConfig"),
         _test("run/test_removal_nodes", "test_nodes_that_must_not_go_down_end_the_teardown"),
     )
@@ -162,7 +162,7 @@ ROWS: dict[str, Row] = {
         ("SriovNetworkNodePolicy", "SriovNetworkNodeState"),
         _test("run/test_removed_functions", "test_states_and_policies_of_a_tenant_hide_no_pod"),
     ),
-    "_run/cluster/removed_functions.py explain_losses": {"Pod": HOLDS},
+    "_run/cluster/removal/functions.py explain_losses": {"Pod": HOLDS},
     "_run/cluster/wait_for_network.py look": {
         "CIDRPool.nv-ipam.nvidia.com": BY_PLACE,
         "IPPool.nv-ipam.nvidia.com": BY_PLACE,

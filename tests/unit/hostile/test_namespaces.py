@@ -13,13 +13,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LABEL, OWN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import remove
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal import remove
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.foreign import objects_of_others
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import (
     ForeignObjects,
     judge_objects,

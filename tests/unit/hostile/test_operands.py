@@ -200,13 +200,8 @@ WORDS: dict[str, dict[str, str]] = {
     "_run/node_changes/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
     "_render/measurement/collectives.py": {
         "script": "one of our own",
-        "_DAEMON_SCRIPT": "a constant",
-        "limit": "a number",
-        "f'{agent_path(run)}.{number}.done'": "the same, and a number",
-        "f'{LOG_FOLDER}/{object_name(run.name)}'": "the same",
-        "AGENT_FOLDER": "a constant",
-        "_on_one_line(AGENT_SCRIPT)": "a constant",
-        "_on_one_line(script)": "one of our own",
+        "f'{LOG_FOLDER}/{object_name(run.name)}'": "a constant and a name of Kubernetes",
+        "escape_script(script)": "one of our own",
         "name": "a constant",
         "*_count_iterations(run)": "constants, and a number",
         "*words": "a program of the test that is looked at, numbers and options",
@@ -217,6 +212,15 @@ WORDS: dict[str, dict[str, str]] = {
         "f'{name}={value}'": (
             "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes"
         ),
+    },
+    "_render/measurement/mpirun_agent.py": {
+        "script": "one of our own",
+        "_DAEMON_SCRIPT": "a constant",
+        "limit": "a number",
+        "agent_path(run)": "a constant and a name of Kubernetes",
+        "f'{agent_path(run)}.{number}.done'": "the same, and a number",
+        "AGENT_FOLDER": "a constant",
+        "escape_script(AGENT_SCRIPT)": "a constant",
     },
     "_render/measurement/hca_counters.py": {
         "script": "one of our own",

@@ -108,10 +108,10 @@ class Shown:
 def test_the_callback_shows_no_raw_text_and_no_verdict_but_the_last() -> None:
     callback = CallbackModule()
     callback._display = shown = Shown()
-    callback._heading = f"== {HOSTILE}"
-    callback._show_lines([HOSTILE, f"changed: {HOSTILE}", GREEN])
+    callback._screen._heading = f"== {HOSTILE}"
+    callback._screen.show_lines([HOSTILE, f"changed: {HOSTILE}", GREEN])
     for line in lines_of({"msg": HOSTILE}) or []:
-        callback._show_line(line)
+        callback._screen.show_line(line)
     assert shown.said and all(is_harmless(text.lstrip("\n")) for text in shown.said)
 
 

@@ -29,14 +29,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ap
     Leftovers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import MOST_COPIES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import LabelledConfigs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal import leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.copies import MOST_COPIES
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import (
     find_leftovers,
     fold_outcomes,
     remove_all,

@@ -15,7 +15,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import PAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import Kept, objects_of_others
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.foreign import (
+    Kept,
+    objects_of_others,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, count_values_outside_strings
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain, NodeFailed

@@ -12,7 +12,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import _keep_essential
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import (
+    _keep_essential,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.read_olm import read_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server

@@ -11,10 +11,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_all, load_exactly
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import SeenErrors
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ManagerPort,
     ObservedSubnets,
-    SeenErrors,
     SeenSubnet,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import TrainingPod

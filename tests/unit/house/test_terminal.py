@@ -124,7 +124,7 @@ def callback(monkeypatch: pytest.MonkeyPatch) -> CallbackModule:
     made = CallbackModule()
     made._display = Screen()
     monkeypatch.setattr(made, "get_option", lambda _name: False, raising=False)
-    monkeypatch.setattr(made, "_watch_for_silence", lambda: None)
+    monkeypatch.setattr(made._silence, "watch", lambda: None)
     playbook = ROOT / "build/collections/ansible_collections/linerate/rdma/playbooks/reachability.yml:8"
     play = types.SimpleNamespace(
         get_path=lambda: str(playbook), vars={}, get_name=lambda: "Observe", strategy="linear", check_mode=False
@@ -144,7 +144,7 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
     callback.v2_runner_on_ok(told(ping, "worker-1"))
     screen = callback._display
     for seconds in (9.0, 11.0, 12.0, 21.0, 30.0):
-        callback._report_silence(callback._since + seconds)
+        callback._silence.report_silence(callback._silence.since + seconds)
     assert screen.lines[0] == "\n== reachability (usually 42 s, based on 3 previous runs)"
     assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == [
         "11 s",
@@ -155,7 +155,7 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
         in screen.lines[1]
     )
     callback.v2_playbook_on_task_start(task("Judge"), False)
-    callback._report_silence(callback._since + 5.0)
+    callback._silence.report_silence(callback._silence.since + 5.0)
     assert len(screen.lines) == 3, "another task has begun"
 
 
@@ -289,7 +289,7 @@ def test_failure_that_nobody_foresaw_is_shown_in_full(callback: CallbackModule, 
 def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callback: CallbackModule) -> None:
     show = task("Show its stages", "ansible.builtin.debug")
     callback.v2_playbook_on_task_start(show, False)
-    callback._heading = "== A play"
+    callback._screen._heading = "== A play"
     judged = {
         "discover": ["discover: 3 pass - passed"],
         "fabric": ["fabric: 1 fail - stopped here", "[fail] fabric.rate on demo-12 mlx5_3"],
@@ -316,7 +316,7 @@ def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(c
         stats.increment("ok", host)
         for _time in range(count):
             stats.increment("changed", host)
-    callback._stages += [Stage("reachability", 0.0), Stage("platform", 0.0)]
+    callback._screen.stages += [Stage("reachability", 0.0), Stage("platform", 0.0)]
     callback.v2_playbook_on_stats(stats)
     assert callback._display.lines[-1] == "  changed             3 tasks: localhost 2, worker-1 1"
     assert callback._display.lines[-2].startswith("  total ")
@@ -325,10 +325,10 @@ def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(c
 def test_a_stage_of_which_no_task_is_begun_is_not_in_the_table(callback: CallbackModule) -> None:
     """The tags of the run leave it out, and Ansible begins its plays all the same."""
     callback.v2_playbook_on_task_start(task("Validating arguments", "ansible.builtin.validate_argument_spec"), False)
-    assert callback._stages == []
+    assert callback._screen.stages == []
     for name in ("Look", "Judge"):
         callback.v2_playbook_on_task_start(task(name), False)
-    assert [stage.name for stage in callback._stages] == ["reachability"]
+    assert [stage.name for stage in callback._screen.stages] == ["reachability"]
 
 
 @pytest.fixture

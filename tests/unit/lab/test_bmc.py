@@ -12,7 +12,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates, tree
-from lab.bmc.server import RESET, BmcServer, Tree
+from lab.bmc.bios import Tree
+from lab.bmc.server import RESET, BmcServer
 
 DELL = "/redfish/v1/Systems/System.Embedded.1"
 SETTINGS = f"{DELL}/Bios/Settings"

@@ -15,10 +15,12 @@ import typing
 import pytest
 
 from dev.steps import StepError
-from lab.fabric import emulated, fabric_faults, plane, port, raise_counter
+from lab.fabric import emulated, fault, plane, port, raise_counter, subnet_manager
 from lab.fabric.fabric_faults import FABRIC_FAULTS
 from lab.fabric.model import Fabrics
-from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
+from lab.fabric.plane import FabricPlane
+from lab.fabric.programs import Programs
+from lab.fabric.subnet_manager import parse_sminfo
 from lab.fabric.topology import SUBNET_MANAGERS, Node, Topology
 from lab.fault import Target
 
@@ -202,7 +204,7 @@ class Fabric(FabricPlane):
 @pytest.fixture
 def sound(tmp_path: pathlib.Path, fabrics: Fabrics, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Fabric]:
     monkeypatch.setattr(plane, "READY_LIMIT", 0.2)
-    monkeypatch.setattr(fabric_faults, "SEEN_LIMIT", 0.2)
+    monkeypatch.setattr(fault, "SEEN_LIMIT", 0.2)
     programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
     lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
     lab.state, lab.commands, lab.widths = {}, [], {}
@@ -425,7 +427,7 @@ def test_sminfo_as_the_tools_print_it() -> None:
     assert master is not None
     assert (master.lid, master.priority, master.state) == (4, 8, "MASTER")
     assert parse_sminfo((folder / "sminfo_no_sm.txt").read_text()) is None
-    assert parse_sminfo(SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")) == plane.SubnetManager(
-        7, 0xB8, 15, "MASTER"
-    )
+    assert parse_sminfo(
+        SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")
+    ) == subnet_manager.SubnetManager(7, 0xB8, 15, "MASTER")
     assert parse_sminfo("") is None

@@ -11,7 +11,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import INTENT_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.leftovers import find_all_leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.leftovers import (
+    find_all_leftovers,
+)
 from tests.unit.observe.test_apply import thing
 from tests.unit.run.test_intents import SELECTOR, A, Api, intent_of, objects_of, scope_of
 

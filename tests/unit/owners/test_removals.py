@@ -13,10 +13,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import MOST_COPIES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import TOO_LARGE, ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.copies import MOST_COPIES
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
 from tests.unit.run.test_intents import SELECTOR, A, Api, B, intent_of, live, objects_of, removed, scope_of, shared
 from tests.unit.run.test_roll import Operator, roller
 

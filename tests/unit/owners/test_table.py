@@ -32,8 +32,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.network impo
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.nic_configuration import render_templates
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import render_tuned
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_configs.pool_roller import (
     PoolRoller,
 )

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SubnetManager, UnreadPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import UnreadPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import (
     iblinkinfo,
     ibnetdiscover,

@@ -25,23 +25,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.name
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job_start
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import collectives
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import (
-    AGENT_FOLDER,
     LOG_FOLDER,
-    answer_request,
     host_name,
-    place_agent,
     read_logs,
     remove_logs,
     render_environment,
     render_mpirun,
     render_pod,
     render_ranks_command,
-    start_daemon,
-    take_requests,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import (
     move_fabrics,
     render_policy,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.mpirun_agent import (
+    AGENT_FOLDER,
+    answer_request,
+    place_agent,
+    start_daemon,
+    take_requests,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS

@@ -18,8 +18,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -27,7 +30,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     ObservedSubnets,
     ObservedTopologies,
     SeenCapabilities,
-    SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,

@@ -17,16 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+    UnreadPort,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
-    PortErrors,
-    SeenErrors,
     SeenTopology,
     Topology,
-    UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.link_errors import (

@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_roll import list_removal_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.roll import list_removal_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.card_templates import refuse_conflicts
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,

@@ -39,10 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import (
-    AGENT_LIMIT,
-    host_name,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import host_name
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.mpirun_agent import AGENT_LIMIT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import collective_logs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_logs import LOGS, lines_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_pods import LOOK, SHORT

@@ -24,8 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.sc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.remove import (
     find_leftovers,
     remove_all,
 )
@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
 from tests.unit.observe.test_apply import Api as Base
 from tests.unit.observe.test_apply import thing
 from tests.unit.run.test_roll import Operator, roller

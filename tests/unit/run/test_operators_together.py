@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_roll import list_removal_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.roll import list_removal_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import gate as GATE
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks

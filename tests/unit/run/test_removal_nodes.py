@@ -19,10 +19,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_reboots import find_ended_by_reboot
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.reboots import find_ended_by_reboot
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drain_blockers
 from tests.unit.run.test_driver_plan import FABRIC, NIC, fields
 from tests.unit.run.test_intents import SELECTOR, Api, intent_of, objects_of, scope_of

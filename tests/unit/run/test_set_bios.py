@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     Certificates,
     tree,
 )
-from lab.bmc import server
+from lab.bmc import bios
 from lab.bmc.server import Fault
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -399,7 +399,7 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
     (state_folder / "faults.json").write_text(json.dumps({"stubborn": ["LogicalProc"]}), encoding="utf-8")
     mark = [sys.executable, "-c", f"import sys; open({str(marks)!r}, 'a').write(sys.argv[1])"]
     answers = tree("dell")
-    server.Bios(answers).call(UUID, "SN-1")
+    bios.Bios(answers).call(UUID, "SN-1")
     (tmp_path / "tree.json").write_text(json.dumps(answers), encoding="utf-8")
     command = [
         sys.executable,

@@ -20,17 +20,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
     ManagerPort,
     ObservedSubnets,
     ObservedTopologies,
-    PortErrors,
     SeenCapabilities,
-    SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,

@@ -10,14 +10,16 @@ import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Source
-from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.error_counters import (
     ErrorReport,
+    PortErrors,
+    SeenErrors,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     Link,
     LostManager,
     ObservedTopologies,
-    PortErrors,
     SeenCapabilities,
-    SeenErrors,
     SeenSubnet,
     SeenTopology,
     SlowPort,

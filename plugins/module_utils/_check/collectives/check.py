@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
+from ..._analysis.fleet.ethernet_ways import find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve_members
-from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
+from ..._analysis.schedule.collectives import group_by_leaves
 from ..._model.base.phrases import count_of
-from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
@@ -30,7 +29,7 @@ from ..._model.measurement.collectives import (
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.node.tuning import ObservedTuning
-from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from .course import Course, key_of
 from .group_verdict import GroupFigure
 from .hardware import NodesHardware, collect_rates
@@ -38,8 +37,8 @@ from .latency import GroupLatency, summarize_latencies
 from .pods import check_cleanup, check_ended, check_image, check_pod, check_sizes
 from .surroundings import Surroundings, UsedHca
 from .trend import check_trend, summarize_group_figures
-from .unevaluated import explain_excess, report_unforeseen
-from .unknown_leaves import UNKNOWN_LEAF, add_unknown_leaves, explain_without_leaf
+from .unevaluated import explain_excess, report_excess, report_too_many, report_unforeseen
+from .unknown_leaves import UNKNOWN_LEAF, add_unknown_leaves, report_without_leaf
 from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -47,8 +46,6 @@ SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
 #: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for
 #: three collectives
 MOST_PARTS = 64_000_000
-#: nodes of a test that its subject names
-_NAMED = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +147,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
     judged = judge_runs(wanted, fabric, facts, seen)
     pods = {pod.node: pod for pod in seen.pods}
+    usable = [pod.node for pod in seen.pods if not pod.error]
     return (
         build_pass(
             "collectives.wanted",
@@ -167,7 +165,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             summarize_latencies(fabric.name, judged.latencies),
             wanted.latency_ratio,
         ),
-        *_report_without_leaf(wanted, fabric, facts, seen),
+        *report_without_leaf(
+            wanted, fabric, collect_leaves(wanted, fabric, facts, usable), usable, bool(facts.neighbours)
+        ),
         *check_ended(seen),
         check_cleanup(seen),
     )
@@ -184,44 +184,14 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     """
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
-        why = (
-            "No cluster produces logs of this size, so another program wrote the results in the folder of the report."
-            " None of the logs was evaluated."
-        )
-        too_many = Finding(
-            "collectives.log",
-            "all collectives",
-            UNKNOWN,
-            count_of(parts, "log entry", "log entries"),
-            f"at most {MOST_PARTS} log entries",
-            why,
-            "Run stage collectives again.",
-        )
-        return JudgedRuns((too_many,))
+        return JudgedRuns((report_too_many(parts, MOST_PARTS),))
     found: dict[TestKey, list[RanTest]] = {}
     findings: list[Finding] = []
     for ran in seen.runs:
         excess = explain_excess(ran, wanted.gpus_per_node)
         if excess:
-            measured, expected = excess
-            subject = f"{ran.test}, {ran.kind}: {join_first(ran.nodes, _NAMED) or 'no node'}"
-            why = (
-                "A test on these nodes cannot produce such a log, so another program wrote it. The log was not"
-                " evaluated."
-                if ran.nodes
-                else "The results list no node for this test, so no pod of this run wrote this log. The log was not"
-                " evaluated."
-            )
-            remedy = (
-                "Run stage collectives again. If the finding remains, a program in the image"
-                f" {wanted.image} writes into the log of NCCL: set rdma_cluster.collectives.image to an image without"
-                " it, then run stage collectives again."
-                if ran.nodes
-                else "Run stage collectives again. If the finding remains, another program changes"
-                " facts/collectives/cluster.json in the folder of the report: stop it, then run stage collectives"
-                " again."
-            )
-            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, expected, why, remedy))
+            measured, _expected = excess
+            findings.append(report_excess(ran, excess, wanted.image))
             unproven = dataclasses.replace(ran, log=None, evidence=f"its log has {measured} and was not evaluated")
             found.setdefault(ran.key, []).append(unproven)
         else:
@@ -352,54 +322,3 @@ def collect_leaves(
     if not placed:
         return {UNKNOWN_LEAF: tuple(nodes)}
     return add_unknown_leaves(group_by_leaves(placed), nodes)
-
-
-def _report_without_leaf(
-    wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts
-) -> typing.Iterator[Finding]:
-    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown.
-
-    If no leaf is known, there are no steps by leaves. This is one finding of status ``unknown`` if the intent names
-    leaves, and one warning if it names none, LLDP was read, and there are more than two usable pods.
-
-    :param wanted: settings of the collectives in the intent
-    :param seen: result of the module rdma_collectives: the pods and the completed tests
-    """
-    usable = [pod.node for pod in seen.pods if not pod.error]
-    leaves = collect_leaves(wanted, fabric, facts, usable)
-    expected = f"a known leaf on each of {fabric.select.hcas_per_node} rails"
-    if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
-        if len(usable) > 2 and facts.neighbours and not wanted.leaves:
-            why = (
-                "No node received LLDP from a switch on each of its ports, so the tests within a leaf and across leaves"
-                " were skipped."
-            )
-            remedy = (
-                f"{HOW}. Or set the leaves in the intent: rdma_cluster.collectives.leaves. Then run: ansible-playbook"
-                " linerate.rdma.site --tags fabric,bandwidth,collectives."
-            )
-            yield Finding(
-                "collectives.steps", f"{fabric.name} leaves", WARN, "leaf unknown on all nodes", expected, why, remedy
-            )
-        if len(usable) > 1 and wanted.leaves:
-            why = "The node names in rdma_cluster.collectives.leaves are wrong, so the tests by leaf were skipped."
-            remedy = (
-                "In rdma_cluster.collectives.leaves, use the node names of the inventory, or remove leaves. Then run"
-                " stage collectives again."
-            )
-            measured = f"0 of {count_of(len(usable), 'node')} assigned to a leaf"
-            expected = "each node assigned to a leaf in rdma_cluster.collectives.leaves"
-            yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
-        return
-    for leaf, nodes in leaves.items():
-        for node in nodes if isinstance(leaf, UnknownLeaf) else ():
-            why, remedy = explain_without_leaf(wanted, fabric)
-            yield Finding(
-                "collectives.steps",
-                f"{fabric.name} {node or 'node without a name'}",
-                UNKNOWN,
-                "leaf unknown",
-                expected,
-                why,
-                remedy,
-            )

@@ -10,6 +10,7 @@ import typing
 
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.phrases import count_of
+from ..._model.base.text import join_first
 from ..._model.measurement.collectives import RanTest
 from ..._model.run.findings import UNKNOWN, Finding
 from .course import Course
@@ -21,6 +22,8 @@ MOST_PARTS_OF_LOG = 4_000_000
 MOST_RANKS_OF_GPU = 4
 #: channels of a rank, which a log writes in four digits
 MOST_CHANNELS = 9_999
+#: nodes of a test that its subject names
+_NAMED = 4
 
 
 def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
@@ -48,6 +51,51 @@ def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
     if ran.log.size > MOST_PARTS_OF_LOG:
         return count_of(ran.log.size, "log entry", "log entries"), f"at most {MOST_PARTS_OF_LOG} log entries"
     return None
+
+
+def report_excess(ran: RanTest, excess: tuple[str, str], image: str) -> Finding:
+    """Return the finding on a run whose log is too large for its nodes.
+
+    :param ran: run of a test with its log
+    :param excess: quantity that exceeds a limit, and the limit, both as text
+    :param image: image of the pods
+    """
+    measured, expected = excess
+    subject = f"{ran.test}, {ran.kind}: {join_first(ran.nodes, _NAMED) or 'no node'}"
+    why = (
+        "A test on these nodes cannot produce such a log, so another program wrote it. The log was not evaluated."
+        if ran.nodes
+        else "The results list no node for this test, so no pod of this run wrote this log. The log was not evaluated."
+    )
+    remedy = (
+        f"Run stage collectives again. If the finding remains, a program in the image {image} writes into the log of"
+        " NCCL: set rdma_cluster.collectives.image to an image without it, then run stage collectives again."
+        if ran.nodes
+        else "Run stage collectives again. If the finding remains, another program changes"
+        " facts/collectives/cluster.json in the folder of the report: stop it, then run stage collectives again."
+    )
+    return Finding("collectives.log", subject, UNKNOWN, measured, expected, why, remedy)
+
+
+def report_too_many(parts: int, most: int) -> Finding:
+    """Return the finding on logs that are too large altogether, so that none was evaluated.
+
+    :param parts: entries of the logs of all runs
+    :param most: largest number of entries that is evaluated
+    """
+    why = (
+        "No cluster produces logs of this size, so another program wrote the results in the folder of the report. None"
+        " of the logs was evaluated."
+    )
+    return Finding(
+        "collectives.log",
+        "all collectives",
+        UNKNOWN,
+        count_of(parts, "log entry", "log entries"),
+        f"at most {most} log entries",
+        why,
+        "Run stage collectives again.",
+    )
 
 
 def report_unforeseen(course: Course, error: Exception) -> Finding:

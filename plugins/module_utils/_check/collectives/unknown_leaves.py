@@ -8,9 +8,11 @@ import typing
 
 from ..._analysis.fleet.ethernet_ways import HOW
 from ..._analysis.schedule.collectives import UnknownLeaf
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.collectives import Collectives
+from ..._model.run.findings import UNKNOWN, WARN, Finding
 
 #: leaf of all nodes, where the leaf of none of them is known
 UNKNOWN_LEAF = UnknownLeaf("leaf unknown")
@@ -34,7 +36,7 @@ def add_unknown_leaves(
     return found
 
 
-def explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
+def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
     """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
     remedy.
 
@@ -55,3 +57,58 @@ def explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]
         " ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
     )
     return why, remedy
+
+
+def report_without_leaf(
+    wanted: Collectives,
+    fabric: Fabric,
+    leaves: typing.Mapping[str, typing.Sequence[str]],
+    usable: typing.Sequence[str],
+    has_lldp: bool,
+) -> typing.Iterator[Finding]:
+    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown.
+
+    If no leaf is known, there are no steps by leaves. This is one finding of status ``unknown`` if the intent names
+    leaves, and one warning if it names none, LLDP was read, and there are more than two usable pods.
+
+    :param wanted: settings of the collectives in the intent
+    :param leaves: nodes of each leaf; the key of an unknown leaf is an ``UnknownLeaf``
+    :param usable: names of the nodes with a usable pod
+    :param has_lldp: whether LLDP was read on a node
+    """
+    expected = f"a known leaf on each of {fabric.select.hcas_per_node} rails"
+    if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
+        if len(usable) > 2 and has_lldp and not wanted.leaves:
+            why = (
+                "No node received LLDP from a switch on each of its ports, so the tests within a leaf and across leaves"
+                " were skipped."
+            )
+            remedy = (
+                f"{HOW}. Or set the leaves in the intent: rdma_cluster.collectives.leaves. Then run: ansible-playbook"
+                " linerate.rdma.site --tags fabric,bandwidth,collectives."
+            )
+            yield Finding(
+                "collectives.steps", f"{fabric.name} leaves", WARN, "leaf unknown on all nodes", expected, why, remedy
+            )
+        if len(usable) > 1 and wanted.leaves:
+            why = "The node names in rdma_cluster.collectives.leaves are wrong, so the tests by leaf were skipped."
+            remedy = (
+                "In rdma_cluster.collectives.leaves, use the node names of the inventory, or remove leaves. Then run"
+                " stage collectives again."
+            )
+            measured = f"0 of {count_of(len(usable), 'node')} assigned to a leaf"
+            expected = "each node assigned to a leaf in rdma_cluster.collectives.leaves"
+            yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
+        return
+    for leaf, nodes in leaves.items():
+        for node in nodes if isinstance(leaf, UnknownLeaf) else ():
+            why, remedy = _explain_without_leaf(wanted, fabric)
+            yield Finding(
+                "collectives.steps",
+                f"{fabric.name} {node or 'node without a name'}",
+                UNKNOWN,
+                "leaf unknown",
+                expected,
+                why,
+                remedy,
+            )

@@ -14,7 +14,8 @@ import typing
 from ..._analysis.fleet.hca_locations import End
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of, format_clause
-from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
+from ..._model.infiniband.error_counters import ErrorReport, PortErrors, SeenErrors
+from ..._model.infiniband.fabric import Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .bounded import limit_findings

@@ -13,7 +13,8 @@ import typing
 from ..._analysis.fleet.hca_locations import End, end_of
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.infiniband.cables import take_cables
-from ..._model.infiniband.fabric import Link, Topology, UnreadPort
+from ..._model.infiniband.error_counters import UnreadPort
+from ..._model.infiniband.fabric import Link, Topology
 
 #: number of the port in a query about all ports of a node
 ALL_PORTS = 255

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage fabric, topology: check that it shows the HCAs of the nodes, their leaves and rails, the links between switches
-and their rates, and that GUIDs are unique.
+and their rates.
 """
 
 from __future__ import annotations
@@ -10,23 +10,19 @@ import typing
 
 from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.host_names import collect_owners, host_of
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
-from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .cabling import check_rails
+from .foreign_hcas import check_foreign
+from .guids import check_guids
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope
 from .names import FabricFacts, Names, join_some
 from .uplinks import check_uplinks
 
-#: ports with several cables that have a finding each
-_MOST_DOUBLED = 32
-#: HCAs by the names of nodes that have none of their GUIDs, of one status, that have a finding each
-_MOST_FOREIGN = 64
 #: HCAs of a node, in the words of a finding
 _MOST_HCAS = 16
 
@@ -54,8 +50,8 @@ def check_topology(
         *check_hca_rates(fabric, membership, ends, capabilities),
         *check_switch_rates(fabric, topology, capabilities, names, way),
         _check_capabilities(fabric, topology, capabilities, names),
-        *_check_foreign(fabric, membership, topology, world, ends),
-        *_check_guids(fabric, membership, topology, names),
+        *check_foreign(fabric, membership, topology, world, ends),
+        *check_guids(fabric, membership, topology, names),
     ]
 
 
@@ -197,206 +193,3 @@ def _check_capabilities(
         why,
         remedy,
     )
-
-
-# who is there
-
-
-def _check_foreign(
-    fabric: Fabric, membership: Membership, topology: Topology, world: FabricFacts, ends: Ends
-) -> list[Finding]:
-    """Report HCAs in the topology that carry the name of a node of the intent, although the node does not report such
-    an HCA. HCAs of other servers are ignored.
-
-    The finding is a failure, because the node may have lost the HCA. It is a warning if the topology has all HCAs that
-    the intent requires of the node, because then another machine has the same name.
-
-    :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
-    """
-    known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
-        port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
-    }
-    ports: dict[str, set[str]] = {}
-    for link in topology.links:
-        for end in (link.a, link.b):
-            ports.setdefault(end.guid, set()).update([end.port_guid] if end.port_guid else [])
-    foreign = [
-        node
-        for node in topology.nodes
-        if node.kind == "Ca"
-        and not node.aggregation
-        and node.guid not in known
-        and not ports.get(node.guid, set()) & known
-    ]
-    findings = []
-    hosts = collect_owners(world.nodes)
-    wanted = fabric.select.hcas_per_node
-    for node in foreign:
-        named = hosts.get(host_of(node.description), ())
-        if not named:
-            continue
-        owner, subject, measured = (
-            " or ".join(named),
-            f"{' or '.join(named)} {node.guid}".strip(),
-            f"an HCA with the name '{node.called}' in the topology, and not on {' or '.join(named)}",
-        )
-        members = {name: membership.members.get(name, ()) for name in named}
-        if all(
-            len(found) == wanted and all(member.port is not None and member.port.guid in ends for member in found)
-            for found in members.values()
-        ):
-            why = (
-                f"The topology also shows the {count_of(wanted, 'HCA')} that the intent requires on {owner}, so"
-                " another machine uses this name."
-            )
-            remedy = (
-                f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid or 'not reported'}), and"
-                " give its HCA a different node description. Then run stage fabric again."
-            )
-            findings.append(
-                Finding("fabric.foreign", subject, WARN, measured, f"only HCAs of {owner} with this name", why, remedy)
-            )
-            continue
-        why = (
-            f"The driver on {owner} lost the HCA, or another machine uses this name. The switch port at which"
-            f" ibnetdiscover shows {node.guid} tells to which machine the cable leads."
-        )
-        remedy = (
-            f"Follow the cable of this switch port. If it leads to {owner}, read dmesg there, drain the node and"
-            " reload the driver of the HCA. If it leads to another machine, correct the node description of that"
-            " machine (rdma-ndd). Then"
-            " run stage fabric again."
-        )
-        findings.append(
-            Finding("fabric.foreign", subject, FAIL, measured, f"only HCAs of {owner} with this name", why, remedy)
-        )
-    if len(findings) > _MOST_FOREIGN:
-        findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
-    return findings or [
-        build_pass(
-            "fabric.foreign",
-            fabric.name,
-            f"{count_of(len(foreign), 'HCA')} of other machines",
-            "no HCA with the name of a node",
-        )
-    ]
-
-
-def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Finding]) -> list[Finding]:
-    """Return at most ``_MOST_FOREIGN`` findings of a status, and one finding that states the number of the remaining
-    findings. The limit protects the report, since the topology is read through the port of one node, which could invent
-    any number of HCAs.
-
-    :param status: status of the findings to return
-    :param findings: findings on HCAs with the names of other nodes, of any status
-    """
-    found = [item for item in findings if item.status == status]
-    if len(found) <= _MOST_FOREIGN:
-        return found
-    more = len(found) - _MOST_FOREIGN
-    why = (
-        f"Only the first {_MOST_FOREIGN} of these HCAs have a finding of their own. The first of the others is"
-        f" {found[_MOST_FOREIGN].subject}. So many are not plausible: the topology may be wrong."
-    )
-    remedy = (
-        "Run ibnetdiscover as root on another node. If its output does not have these HCAs, put that node first in the"
-        " inventory. Otherwise correct the node descriptions of these HCAs. Then run stage fabric again."
-    )
-    rest = Finding(
-        "fabric.foreign",
-        fabric.name,
-        status,
-        f"{count_of(more, 'more HCA')} with names of nodes that do not have them",
-        "no such HCA",
-        why,
-        remedy,
-    )
-    return [*found[:_MOST_FOREIGN], rest]
-
-
-def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each port that has several cables in the topology.
-
-    All stages use the first cable that the topology lists for a port. If there are more than ``_MOST_DOUBLED`` such
-    ports, one more finding has their number in place of the further findings.
-
-    :param names: names of the switches and HCAs of the topology, for texts
-    :param remedy: beginning of the remedy of the findings
-    """
-    # both names of a port tell of the same cables
-    doubled = take_cables(topology).doubled
-    by_cables: dict[typing.Hashable, tuple[str, int]] = {}
-    for key, ends in doubled.items():
-        by_cables.setdefault(tuple(map(id, ends)), key)
-    remedy += (
-        " If ibnetdiscover on another node shows one cable at this port, put that node first in the inventory. Then"
-        " run stage fabric again."
-    )
-    for guid, number in list(by_cables.values())[:_MOST_DOUBLED]:
-        places = [names.port(end.guid, end.port) for end in doubled[guid, number]]
-        port, subject = (
-            (f"the port {guid}", names.node(guid))
-            if number == ANY
-            else (f"port {number} of {guid}", names.port(guid, number))
-        )
-        why = (
-            f"The ports {' and '.join(places) if len(places) == 2 else join_some(places)} each"
-            f" report {port} at the other end of their cable. Two devices have this GUID, or the node that reported the"
-            " topology reports a cable that does not exist. The stages use the first cable."
-        )
-        yield Finding(
-            "fabric.guids", subject, FAIL, f"{count_of(len(places), 'cable')} at this port", "1 cable", why, remedy
-        )
-    if len(by_cables) > _MOST_DOUBLED:
-        why = (
-            "So many duplicate GUIDs are not plausible: the node that reported the topology invents cables. Only"
-            f" {_MOST_DOUBLED} of these ports have a finding of their own."
-        )
-        yield Finding(
-            "fabric.guids",
-            f"{fabric.name} cables",
-            FAIL,
-            f"{count_of(len(by_cables), 'port')} with several cables",
-            "1 cable at each port",
-            why,
-            remedy,
-        )
-
-
-def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
-    """Check that GUIDs are unique. Return a failed finding for each port GUID with several cables in the topology and
-    for each node GUID that two HCAs have, or one pass.
-
-    :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param names: names of the switches and HCAs of the topology, for texts
-    """
-    expected = "each GUID at one device"
-    remedy = (
-        "Give one of the two devices its own GUID again (mstflint -d ADDRESS -guid 0x... sg), or replace the board."
-        " Switch off the device until then."
-    )
-    findings = list(_check_cables(fabric, topology, names, remedy))
-    remedy += " Then run stage fabric again."
-    owners: dict[str, list[str]] = {}
-    for name, members in membership.members.items():
-        for member in members:
-            if member.hca.node_guid:
-                owners.setdefault(member.hca.node_guid, []).append(f"{name} {member.hca.name}")
-    for guid, twins in owners.items():
-        if len(twins) > 1:
-            why = (
-                "The subnet manager treats HCAs with the same node GUID as one device. A flashed image or a copied"
-                " configuration may have duplicated the GUID."
-            )
-            measured = f"node GUID {guid} at {count_of(len(twins), 'HCA')}"
-            findings.append(Finding("fabric.guids", join_some(twins), FAIL, measured, expected, why, remedy))
-    return findings or [
-        build_pass(
-            "fabric.guids",
-            fabric.name,
-            f"{count_of(len(topology.nodes), 'node')} of the topology, {count_of(len(owners), 'HCA')}",
-            expected,
-        )
-    ]

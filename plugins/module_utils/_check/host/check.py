@@ -9,20 +9,18 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
 from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
 from ..._model.base.phrases import format_clause
-from ..._model.intent.host_intent import Memlock
-from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.intent import Intent
 from ..._model.kubernetes.apply import TAKEN, AppliedObject
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from . import cluster_policy, gpudirect
+from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import choose_remedy
 
@@ -89,17 +87,29 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "memlock as set in the intent",
             ),
         )
-    findings.append(_check_memlock_limit(memlock))
+    findings.append(memlock_checks.check_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error=NOT_QUERIED_BY_LIMIT)), facts)
+            memlock_checks.check_runtime(
+                memlock,
+                name,
+                facts.runtimes.get(name, ObservedText(error=NOT_QUERIED_BY_LIMIT)),
+                facts.by_pods,
+                facts.check_mode,
+            )
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
-    fabrics = select_provable_fabrics(intent)
+    fabrics = memlock_checks.select_provable_fabrics(intent)
     for fabric in fabrics:
         findings += [
-            _check_proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts)
+            memlock_checks.check_proof(
+                memlock,
+                f"{fabric.name} {name}",
+                proofs.get((fabric.name, name)),
+                facts.check_mode,
+                bool(facts.nodes),
+            )
             for name in facts.nodes or ("inventory",)
         ]
     if not fabrics:
@@ -114,7 +124,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "fabrics",
                 UNKNOWN,
                 "0 fabrics with RDMA devices",
-                _describe_expected_memlock(memlock),
+                memlock_checks.describe_expected(memlock),
                 why,
                 remedy,
             )
@@ -216,210 +226,3 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
     )
     status: Status = FAIL if overridden.undone else UNKNOWN
     return Finding("host.kernel_arguments", name, status, f"also {later}", expected, why, remedy)
-
-
-def select_provable_fabrics(intent: Intent) -> tuple[Fabric, ...]:
-    """Return the fabrics on which the limit of locked memory can be proven: those that give pods RDMA devices, since
-    only such a device can register memory.
-    """
-    return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
-
-
-def _check_memlock_limit(memlock: Memlock) -> Finding:
-    subject, expected = "rdma_cluster.host.memlock", "a limit in GiB (limit_gib)"
-    if memlock.limit_bytes is not None:
-        return build_pass("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
-    why = (
-        "Locked memory cannot be reclaimed or swapped out. Without a limit, any container on these nodes can lock all"
-        " memory and stop the kubelet."
-    )
-    remedy = (
-        "Set rdma_cluster.host.memlock.limit_gib to the memory that the application registers: the buffers of NCCL"
-        " plus the pinned memory of the framework. Then run stage host again."
-    )
-    return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
-
-
-def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> Finding:
-    wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
-    expected = f"LimitMEMLOCK of containerd {wanted}" + (
-        "" if memlock.limit_bytes is None else f" bytes ({memlock.limit_gib} GiB)"
-    )
-    if seen.value is None or seen.error is not None:
-        error = (seen.error or "").replace("was not asked: ", "the task failed: ")
-        why = (
-            "The node was not queried, for example because --limit excluded it."
-            if seen.error == NOT_QUERIED_BY_LIMIT
-            else f"Reading LimitMEMLOCK of containerd from systemd failed:"
-            f" {format_clause(error, 'systemctl printed nothing')}."
-        )
-        remedy = choose_remedy(seen.error, name, facts.by_pods, "systemctl and containerd")
-        return Finding("host.containerd", name, UNKNOWN, "not read", expected, why, remedy)
-    if seen.value.strip() == wanted:
-        return build_pass("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
-    measured = f"LimitMEMLOCK {seen.value.strip() or 'unknown'}"
-    if name in facts.by_pods:
-        why = (
-            "Ansible does not reach the node by ssh. The pod that inspects the node changes nothing on it, so no"
-            " drop-in for containerd was written."
-        )
-        remedy = (
-            f"Set LimitMEMLOCK={wanted} for containerd in the source of the node's configuration (its image or user"
-            " data), or let Ansible reach the node by ssh. Then run stage host again."
-        )
-        return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
-    if facts.check_mode:
-        why = "Check mode: a run without check mode would write the drop-in and restart containerd."
-        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host without check mode.")
-    why = (
-        "On the node, systemd reads another drop-in after the one of linerate.rdma, and that drop-in overrides the"
-        " limit."
-    )
-    return Finding(
-        "host.containerd",
-        name,
-        FAIL,
-        measured,
-        expected,
-        why,
-        "Run systemctl cat containerd on the node and remove the other drop-in, then run stage host again.",
-    )
-
-
-def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[str, str]:
-    """Return the cause and the remedy for a node on which the limit of locked memory was not tested.
-
-    :param error: error of the test pod, as text; used only if a test pod was created
-    :param was_tried: whether a test pod was created
-    """
-    if facts.check_mode:
-        return "In check mode, no test pod is started.", "Run stage host without check mode."
-    if not facts.nodes:
-        return (
-            "The group rdma_nodes of the inventory names no node, so no test pod was started.",
-            "Put the nodes into the group rdma_nodes of the inventory, then run stage host again.",
-        )
-    if not was_tried:
-        return (
-            "No test pod was started on the node: --limit excluded the node, or stage host ended before it.",
-            "Look for a failed task of stage host in the output of the playbook, and correct its cause. Then run stage"
-            " host again, with this node in --limit or without --limit.",
-        )
-    return f"The test pod gave no result: {format_clause(error)}.", (
-        "Run kubectl describe node. If the node has no free virtual function for the pod, end a pod that uses one."
-        " Otherwise set an image that contains ibv_rc_pingpong. Then run stage host again."
-    )
-
-
-def _describe_expected_memlock(memlock: Memlock) -> str:
-    limit = "no limit" if memlock.limit_bytes is None else f"at least {memlock.limit_gib} GiB"
-    return f"{limit}, and {memlock.proof_mib} MiB registered by a non-root user"
-
-
-def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
-    expected = _describe_expected_memlock(memlock)
-    if proof is None or proof.error or proof.soft is None:
-        error = proof.error if proof and proof.error else "the result is empty"
-        why, remedy = _explain_missing_proof(error, proof is not None, facts)
-        if proof and is_image_pull_message(error):
-            namespace, _slash, name = proof.pod.partition("/")
-            cause, remedy = explain(error, of_pods(namespace, name))
-            why = f"{why} {cause}"
-        return Finding(
-            "host.memlock",
-            subject,
-            UNKNOWN,
-            "not tested",
-            expected,
-            why,
-            remedy,
-        )
-    measured = (
-        f"ulimit -l {_format_size(proof.soft)} (hard {_format_size(proof.hard)}) as"
-        f" {'unknown user' if proof.user is None else f'user {proof.user}'},"
-        f" {_format_size(proof.registered or 0)}"
-        f" registered on {proof.device}"
-    )
-    if proof.user is None:
-        why, remedy = (
-            (
-                "The log of the test pod does not contain its user. root may lock all memory, so the test does not"
-                " verify the limit of other users."
-            ),
-            "Run podman run --rm IMAGE id, with the image in pods.image of the fabric. If the image does not contain"
-            " the program id, set an image that does. Then run stage host again.",
-        )
-        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
-    if proof.user == 0:
-        why = "The pod ran as root, so the test does not verify the limit of other users."
-        return Finding(
-            "host.memlock",
-            subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Find the admission webhook that changes the user of the pods (kubectl get mutatingwebhookconfigurations),"
-            " and exclude the test pods from it. Then run stage host again.",
-        )
-    low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
-    if not proof.registered:
-        why = f"Registering memory failed ({proof.evidence}): " + (
-            "the limit of locked memory is lower than the tested size."
-            if 0 <= proof.soft < proof.asked
-            else "the limit of locked memory is not the cause, because it is high enough."
-        )
-        remedy = (
-            _describe_memlock_remedy(memlock)
-            if low
-            else (
-                "Run ip link show <PF> and free -m on the node. If the VF has the node GUID 0, follow the remedy of"
-                " the finding virtual_functions.guids. If the node has too little free memory, end pods on it. Then"
-                " run stage host again."
-            )
-        )
-        return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
-    if low:
-        why = (
-            "The container runtime gives containers a lower limit than the intent requires. A job that registers more"
-            " memory fails, or NCCL falls back to TCP without an error."
-        )
-        return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock))
-    if proof.registered < memlock.proof_bytes:
-        why = (
-            f"The test ran with an earlier intent: the pod registered {_format_size(proof.registered)}, and"
-            f" rdma_cluster.host.memlock.proof_mib now requires {memlock.proof_mib} MiB."
-        )
-        return Finding(
-            "host.memlock",
-            subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Run stage host again with the current intent.",
-        )
-    return build_pass("host.memlock", subject, measured, expected)
-
-
-def _describe_memlock_remedy(memlock: Memlock) -> str:
-    if memlock.by == "machine_config":
-        return (
-            "See the finding network.roll: the node must have the MachineConfig. A later file in /etc/crio/crio.conf.d"
-            " may override default_ulimits. Then run stage host again."
-        )
-    return (
-        "Restart containerd on the node, so that it uses the drop-in (systemctl show containerd -p LimitMEMLOCK shows"
-        " its limit), then run stage host again. Pods that already run keep their old limit."
-    )
-
-
-def _format_size(value: typing.Optional[int]) -> str:
-    if value is None:
-        return "unknown"
-    if value < 0:
-        return "unlimited"
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if value >= 1 << shift:
-            return f"{value / (1 << shift):.4g} {unit}"
-    return f"{value} bytes"

@@ -71,7 +71,8 @@ def find_overridden(wanted: typing.Sequence[str], arguments: typing.Sequence[str
     :param wanted: arguments of the intent
     :param arguments: arguments of the kernel in their order, including all of the intent
     """
-    undone, doubtful = [], []
+    undone: list[str] = []
+    doubtful: list[str] = []
     for argument in wanted:
         last = max(place for place, seen in enumerate(arguments) if seen == argument)
         key, _equals, own = argument.partition("=")

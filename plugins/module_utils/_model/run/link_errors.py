@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..infiniband.fabric import ErrorReport, SeenTopology, Topology
+from ..infiniband.error_counters import ErrorReport
+from ..infiniband.fabric import SeenTopology, Topology
 
 #: GUID of the switch, or of the port of a CA, and number of the port
 End = tuple[str, int]

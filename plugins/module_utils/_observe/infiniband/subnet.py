@@ -14,12 +14,11 @@ import typing
 
 from ..._model.base.errors import ParseError, RdmaError
 from ..._model.base.operand import require_operand
+from ..._model.infiniband.error_counters import ErrorReport, SeenErrors
 from ..._model.infiniband.fabric import (
-    ErrorReport,
     LostManager,
     ManagerPort,
     SeenCapabilities,
-    SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,

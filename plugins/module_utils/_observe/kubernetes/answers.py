@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read answers of the API server up to a limit of bytes and JSON values, and split them into pages, objects and
-lines.
+"""Read answers of the API server up to a limit of bytes and JSON values, and split them into pages, objects,
+lines and events.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
@@ -260,6 +261,34 @@ def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
                 if count_values(line) > MOST_VALUES and count_values_outside_strings(line) > MOST_VALUES:
                     raise large
                 yield line
+
+
+def read_events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
+    """Yield the events of a watch until the server ends it, and close the response in all cases.
+
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param path: path of the watch in the API, for error messages
+    :raises ApiError: the event is an ERROR, is too large or is no mapping, or the connection broke
+    """
+    try:
+        for line in read_lines(response, f"WATCH {path}"):
+            event = decode_answer(line, "a watch event")
+            if not isinstance(event, dict):
+                raise ValueError(f"a watch event is of type {type(event).__name__}; expected a mapping")
+            if event.get("type") == "ERROR":
+                status = event.get("object", {})
+                raise ApiError(
+                    int(status.get("code", 500)),
+                    str(status.get("reason", "")),
+                    str(status.get("message", "")),
+                    f"WATCH {path}",
+                )
+            yield event
+    except (HTTPError, OSError, ValueError, ParseError) as error:
+        raise ApiError(0, "Unreachable", f"the watch was interrupted: {error}", f"WATCH {path}") from error
+    finally:
+        with contextlib.suppress(HTTPError, OSError):
+            response.close()
 
 
 def list_warnings(response: typing.Any) -> tuple[str, ...]:

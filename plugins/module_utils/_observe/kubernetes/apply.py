@@ -20,7 +20,8 @@ from ..._model.base.marks import (
 )
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.scope import Scope, find_made_for
+from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope_fields import find_made_for
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .differences import describe_difference

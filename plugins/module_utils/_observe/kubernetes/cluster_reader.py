@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import typing
 
-from ..._model.base.errors import ParseError
 from ..._model.base.text import join_first
 from ..._parse.kubernetes.no_answer import cause_of
 from ..._parse.kubernetes.resource import NOT_READ, title_of
-from ..._parse.limits import MIB, decode_answer
+from ..._parse.limits import MIB
 from . import answers
 from .answers import (
     Choice,
@@ -25,7 +23,7 @@ from .answers import (
     find_version,
     list_items,
     read_counted,
-    read_lines,
+    read_events,
     read_object,
     read_page,
 )
@@ -371,29 +369,7 @@ class ClusterReader:
             query + ([("labelSelector", selector)] if selector else []),
             _request_timeout=(TIMEOUT[0], WATCH_SILENCE),
         )
-        return self._read_events(response, path)
-
-    @staticmethod
-    def _read_events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
-        try:
-            for line in read_lines(response, f"WATCH {path}"):
-                event = decode_answer(line, "a watch event")
-                if not isinstance(event, dict):
-                    raise ValueError(f"a watch event is of type {type(event).__name__}; expected a mapping")
-                if event.get("type") == "ERROR":
-                    status = event.get("object", {})
-                    raise ApiError(
-                        int(status.get("code", 500)),
-                        str(status.get("reason", "")),
-                        str(status.get("message", "")),
-                        f"WATCH {path}",
-                    )
-                yield event
-        except (HTTPError, OSError, ValueError, ParseError) as error:
-            raise ApiError(0, "Unreachable", f"the watch was interrupted: {error}", f"WATCH {path}") from error
-        finally:
-            with contextlib.suppress(HTTPError, OSError):
-                response.close()
+        return read_events(response, path)
 
     def log(self, namespace: str, pod: str, seconds: int) -> str:
         """Return the lines that a pod has logged in the last ``seconds``. If there are more than ``LOG_LINES``, return

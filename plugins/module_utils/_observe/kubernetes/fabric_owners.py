@@ -9,7 +9,8 @@ import typing
 
 from ..._model.kubernetes.apply import OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.scope import Scope, explain_other_intent, find_selector
+from ..._model.kubernetes.scope import Scope, explain_other_intent
+from ..._model.kubernetes.scope_fields import find_selector
 from .kinds import Resource
 from .outcome import Outcome
 

@@ -10,7 +10,8 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR, format_nodes
 from ..._model.base.text import join_first
 from ..._model.kubernetes.own_kinds import NETWORKS, POOLS
-from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, format_labels, read_nodes
+from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope_fields import find_made_for, find_selector, format_labels, read_nodes
 from ..._model.node.node_tuning import NAMESPACE as TUNING
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, name_of, read_namespace
@@ -19,7 +20,7 @@ from ..operators.sriov_operator import find_namespace
 from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource
-from .removable_objects import Removal, list_objects
+from .removal.removable_objects import Removal, list_objects
 
 _POLICY = "SriovNetworkNodePolicy"
 #: kinds of the collection that select nodes by labels

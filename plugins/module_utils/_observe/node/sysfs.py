@@ -16,22 +16,11 @@ import typing
 from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE
 from ..._model.boundary.fabric import LINK_GBPS
 from ..._model.boundary.words import VERSION, WORD
-from ..._model.node.hca import (
-    Hca,
-    HeldParts,
-    Netdev,
-    NodeHcas,
-    PcieLink,
-    PciFunction,
-    Port,
-    Sriov,
-    SriovAbsence,
-    VfAdministration,
-)
-from ..._parse.node import pci_config
+from ..._model.node.hca import Hca, HeldParts, Netdev, NodeHcas, PciFunction, Port, Sriov
 from ..._parse.node import sysfs as parse
 from ..._parse.node.ethtool import LinkModes
 from .ethtool import link_modes
+from .sysfs_pci import read_administration, read_pci, read_sriov, read_sriov_absence, read_vf_index
 from .sysfs_reader import SysfsReader, make_natural_sort_key
 
 _NETWORK_CLASS = "02"
@@ -188,8 +177,8 @@ def _read_hca(
     if device is None and not _is_network(reader):
         return None
     physical_function = reader.link("physfn") if address else None
-    pci = _read_pci(reader, address, physical_function is None) if address else None
-    sriov = _read_sriov(reader) if address else None
+    pci = read_pci(reader, address, physical_function is None) if address else None
+    sriov = read_sriov(reader) if address else None
     if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
         return None
     rdma = SysfsReader(os.path.join(root, f"class/infiniband/{device}")) if device else None
@@ -202,7 +191,7 @@ def _read_hca(
         read_netdev(SysfsReader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names
     )
     netdevs = tuple(netdev for netdev in found if netdev is not None)
-    index = _read_vf_index(reader, address, physical_function) if physical_function else None
+    index = read_vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
     name = next(
         filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), ""
@@ -222,9 +211,9 @@ def _read_hca(
         physical_function=physical_function,
         vf_index=index,
         administration=(
-            _read_administration(reader, physical_function, index) if physical_function and index is not None else None
+            read_administration(reader, physical_function, index) if physical_function and index is not None else None
         ),
-        sriov_absence=_read_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
+        sriov_absence=read_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
         held=held,
         unread=tuple(reader.unread + (rdma.unread if rdma else [])),
     )
@@ -250,86 +239,6 @@ def _is_network(reader: SysfsReader) -> bool:
     """
     device_class = reader.value("class", parse.parse_hexadecimal)
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
-
-
-def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optional[PciFunction]:
-    vendor = reader.value("vendor", parse.parse_hexadecimal)
-    device = reader.value("device", parse.parse_hexadecimal)
-    device_class = reader.value("class", parse.parse_hexadecimal)
-    if vendor is None or device is None or device_class is None:
-        return None
-    return PciFunction(
-        address=address,
-        vendor=f"{vendor:04x}",
-        device=f"{device:04x}",
-        device_class=f"{device_class >> 8:04x}",
-        driver=reader.link("driver"),
-        numa_node=reader.value("numa_node", parse.parse_numa_node),
-        # a VF has no link and no packet size of its own
-        link=_read_link(reader) if physical else PcieLink(),
-    )
-
-
-def _read_link(reader: SysfsReader) -> PcieLink:
-    """Return the PCIe link between a function and the port above it, with its current and its maximum speed and width.
-    A value that sysfs does not show is None. The folder of the function lies in the folder of that port.
-
-    :param reader: reader of the folder of the function
-    """
-    spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
-    own, above = (pci_config.parse_payload(space) if space is not None else None for space in spaces)
-    return PcieLink(
-        current_speed=reader.value("current_link_speed", parse.parse_pcie_speed),
-        current_width=reader.value("current_link_width", parse.parse_pcie_width),
-        max_speed=reader.value("max_link_speed", parse.parse_pcie_speed),
-        max_width=reader.value("max_link_width", parse.parse_pcie_width),
-        slot_speed=reader.value("../max_link_speed", parse.parse_pcie_speed),
-        slot_width=reader.value("../max_link_width", parse.parse_pcie_width),
-        payload=own.current if own else None,
-        payload_could=min(own.supported, above.supported) if own and above else None,
-    )
-
-
-def _read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
-    total = reader.value("sriov_totalvfs", parse.parse_number)
-    current = reader.value("sriov_numvfs", parse.parse_number)
-    if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
-        return None
-    return Sriov(total, current)
-
-
-def _read_sriov_absence(reader: SysfsReader) -> typing.Optional[SriovAbsence]:
-    space = reader.raw("config")
-    return None if space is None else pci_config.parse_sriov_absence(space)
-
-
-def _read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
-    physical = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function))
-    for name in physical.names(""):
-        match = re.match(r"\Avirtfn([0-9]+)\Z", name)
-        if match and physical.link(name) == address:
-            return int(match.group(1))
-    reader.errors.extend(physical.errors)
-    return None
-
-
-def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """Return the settings of a VF that are made on its physical function: the GUIDs and the link policy. Their files
-    exist only with NVIDIA's own driver packages, not with the in-tree driver. Return None if there are no settings.
-
-    :param reader: reader of the folder of the VF; unread files and errors are added to it
-    :param physical_function: PCI address of the physical function
-    :param index: number of the VF
-    """
-    folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
-    administration = VfAdministration(
-        node_guid=folder.value("node", parse.guid_of_bytes),
-        port_guid=folder.value("port", parse.guid_of_bytes),
-        link_policy=folder.value("policy", parse.link_policy),
-    )
-    reader.unread.extend(f"physfn/sriov/{index}/{item}" for item in folder.unread)
-    reader.errors.extend(folder.errors)
-    return administration if folder.unread or administration != VfAdministration() else None
 
 
 def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:

@@ -30,8 +30,8 @@ from ..._parse.kubernetes.tenancy import (
 )
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
-from ..kubernetes.foreign import list_everything
 from ..kubernetes.outcome import read_existing
+from ..kubernetes.removal.foreign import list_everything
 
 #: how many names a cause has
 _NAMED = 5

@@ -13,16 +13,17 @@ from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.nic_policy import NEEDING_KINDS
 from ..._model.kubernetes.own_kinds import NETWORKS, OF_FABRICS, POOLS, RUNNING_JOBS
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
-from ..._model.kubernetes.scope import Scope, find_pool
+from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope_fields import find_pool
 from ..._model.operators.olm import DRIVER, IN_USE, NEEDED, RetainedObject
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, title_of, why_not_read
 from ..kubernetes.client import Cluster
-from ..kubernetes.copies import keep_other
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
 from ..kubernetes.outcome import Outcome, has_our_label
+from ..kubernetes.removal.copies import keep_other
 
 #: kinds of the SR-IOV network operator by which a user asks for something
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")

@@ -13,7 +13,7 @@ import re
 import typing
 
 from ..._model.base.errors import ParseError
-from ..._model.infiniband.fabric import ErrorReport, PortErrors, UnreadPort
+from ..._model.infiniband.error_counters import ErrorReport, PortErrors, UnreadPort
 
 _TOOL = "ibqueryerrors"
 _PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[^\[\]]+\])+)\Z", re.ASCII)

@@ -12,7 +12,8 @@ import typing
 from ..._model.base.vocabulary import find_kind
 from ..pods import libibverbs
 from . import transports
-from .nccl_vocabulary import VOCABULARY, Kind
+from .nccl_kinds import Kind
+from .nccl_vocabulary import VOCABULARY
 
 #: characters of a text that are searched
 _LONGEST = 1000

@@ -7,7 +7,7 @@ started. nccl-tests needs MPI for ranks in several pods, and a cluster under acc
 operator yet.
 
 mpirun runs in the pod of the first node, and has to start its daemon in each other pod. In place of ssh it calls a
-program (``AGENT_SCRIPT``) that writes a request to a file in its pod. The controller reads the requests over its
+program (mpirun_agent.py) that writes a request to a file in its pod. The controller reads the requests over its
 connection to the pod, and runs the daemon in the requested pod. The pods therefore need no sshd, no keys, no DNS names
 and no rights in the API server. [src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6
 src/common.cu]
@@ -25,40 +25,16 @@ from ..._model.measurement.collectives import SMALL_BYTES, CollectiveRun, Collec
 from ..._model.node.tuning import Roce
 from ..cluster.names import Object, RenderError, build_labels, object_name
 from ..job import job_start
-
-Command = tuple[str, ...]
+from .mpirun_agent import Command, agent_path, escape_script
 
 CONTAINER = "collectives"
 #: iterations of large messages, and of small ones with the time of each: of fewer than 100 p99 is that of the slowest
 _LARGE, _SMALL = ("-n", "20", "-w", "5"), ("-n", "1000", "-w", "50", "-I", "1")
 #: folder of NCCL's logs in each pod: one file for each process, since lines of several in one stream tear each other
 LOG_FOLDER = "/tmp/nccl"
-#: of the programs that mpirun starts in the place of ssh: one for each run, beside its requests
-AGENT_FOLDER = "/tmp/nccl/agents"
-#: seconds that such a program waits until its request is answered
-AGENT_LIMIT = 120
 #: bytes of the logs of a pod that are read at once, and pieces of these at most. The eight ranks of a node write some
 #: 100,000 bytes
 LOG_PIECE, MOST_PIECES = 2 << 20, 4
-AGENT_SCRIPT = f"""#!/bin/sh
-host=$1
-shift
-ask=$0.$$
-printf '%s\\n%s\\n' "$host" "$*" > "$ask.new" && mv "$ask.new" "$ask.ask" || exit 1
-waited=0
-while [ ! -s "$ask.done" ]; do
-  [ "$waited" -lt {AGENT_LIMIT} ] || exit 1
-  waited=$((waited + 1))
-  sleep 1
-done
-exit "$(cat "$ask.done")"
-"""
-#: seconds after which a daemon that has not ended runs
-_SETTLED = 3
-_DAEMON_SCRIPT = (
-    'timeout -k 5 "$2" sh -c "$1" < /dev/null > /dev/null 2>&1 & waited=0; while kill -0 "$!" 2> /dev/null; do '
-    f'[ "$waited" -lt {_SETTLED} ] || exit 0; waited=$((waited + 1)); sleep 1; done; wait "$!"'
-)
 #: characters of a host name
 _MOST_HOST = 63
 #: seconds that a pod lives at most, beside a soak
@@ -146,64 +122,13 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
     _sh, _option, script, name, *words = job_start.render_start_command(
         resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test
     )
-    return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
+    return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, escape_script(script), *words)
 
 
 def _count_iterations(run: CollectiveRun) -> tuple[str, ...]:
     if run.iterations is not None:
         return "-n", str(run.iterations), "-w", "5"
     return _SMALL if run.small else _LARGE
-
-
-def agent_path(run: CollectiveRun) -> str:
-    """Return the path of the program that mpirun calls in place of ssh in a run. Its request files are in the same
-    folder.
-    """
-    return f"{AGENT_FOLDER}/{object_name(run.name)}"
-
-
-def place_agent(run: CollectiveRun) -> Command:
-    """Return the command that installs, in the pod of the first node, the program that mpirun calls in place of ssh."""
-    script = 'mkdir -p "$1" && printf %b "$2" > "$3" && chmod 755 "$3"'
-    return "sh", "-c", script, "agent", AGENT_FOLDER, _on_one_line(AGENT_SCRIPT), agent_path(run)
-
-
-def _on_one_line(script: str) -> str:
-    """Return a script on one line, escaped for ``printf %b``, because the shell of a pod reads one command a line."""
-    return script.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def take_requests(run: CollectiveRun) -> Command:
-    """Return the command that prints each open request of mpirun and marks it as taken, so that it is printed only
-    once. A request has three lines: ``ask NUMBER``, the host, and the command line to run on the host.
-    """
-    script = (
-        'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv'
-        ' "$ask" "$rest.taken"; done'
-    )
-    return "sh", "-c", script, "agent", agent_path(run)
-
-
-def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
-    """Return the command that tells mpirun the result of a daemon that it asked to start on another node.
-
-    :param number: number of the request of mpirun
-    :param code: exit code of the daemon, which the program in place of ssh returns to mpirun
-    """
-    return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
-
-
-def start_daemon(words: str, seconds: int) -> Command:
-    """Return the command that runs the command line of a request in a shell, as ssh would, and returns its exit code.
-
-    A daemon of Open MPI 5 stays in the foreground for the whole run. After 3 seconds the command leaves it in the
-    background and returns 0.
-
-    :param words: command line of the request
-    :param seconds: maximum duration of the run, in seconds
-    """
-    limit = str(seconds + AGENT_LIMIT)
-    return "sh", "-c", _DAEMON_SCRIPT, "daemon", require_operand(words, "words of a daemon"), limit
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:

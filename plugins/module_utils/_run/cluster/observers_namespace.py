@@ -11,8 +11,8 @@ from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import DAEMON_SET, LABEL, PREPARED
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.foreign import Kept
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.removal.foreign import Kept
 from ..._parse.kubernetes import observers as parse
 
 #: remedy where the user of the kubeconfig lacks a right

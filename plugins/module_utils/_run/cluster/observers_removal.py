@@ -11,9 +11,9 @@ from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.observers import DAEMON_SET
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.foreign import Kept, objects_of_others
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label, strip_volatile
+from ..._observe.kubernetes.removal.foreign import Kept, objects_of_others
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse

@@ -18,7 +18,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource, kind_of
 from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, has_our_label, read_existing
-from ..._observe.kubernetes.remove import remove_object
+from ..._observe.kubernetes.removal.remove import remove_object
 from ..._render.cluster.admission import render_account, render_objects
 from ..._render.cluster.names import MANAGED_BY, build_owner_label
 

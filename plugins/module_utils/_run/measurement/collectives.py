@@ -32,6 +32,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_tests
 from ..._render.measurement import collectives as render
+from ..._render.measurement import mpirun_agent
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
 from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
@@ -272,13 +273,13 @@ class CollectivesRun:
             return found
 
         # a pod that answers slowly delays the test until this moment at most, for all requests together
-        end = self._clock() + render.AGENT_LIMIT + 2 * SHORT
+        end = self._clock() + mpirun_agent.AGENT_LIMIT + 2 * SHORT
 
         try:
             first = shell(places[0])
             if len(places) > 1:
                 asks = shell(places[0])
-                run_short(asks, render.place_agent(run), self._clock, end)
+                run_short(asks, mpirun_agent.place_agent(run), self._clock, end)
                 first.start(command)
                 others = {place.host: place for place in places}
                 self._daemons.start(subject, run, first, asks, others, shell, end, wanted.seconds)

@@ -21,48 +21,19 @@ from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, RdmaPod
 from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.shell import Shell
-from ..._parse.kubernetes.core import internal_address
-from ..._parse.kubernetes.resource import Resource, name_of
 from ..._parse.pods import perftest
-from ..._parse.pods.host import PodHost, parse_host, parse_throttled
+from ..._parse.pods.host import parse_throttled
 from ..._render.measurement import commands
-from .client_server import find_failure, line_of, run_pair
+from .client_server import line_of, run_pair
+from .layer_hosts import HostEnd, HostEnds, NoStep, build_host_end, find_free_vf
 from .measuring_plan import Measurement, Usable
-from .observer_of import observer_of
 from .pair_tests import find_contradiction
-from .pods.inspection import PROBE_LIMIT
 from .pods.measuring_pods import MeasuringPods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000
 #: seconds of a look into a pod
 LOOK_LIMIT = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class _OnHost:
-    """One end of a pair, as the observer of its node sees it.
-
-    :ivar node: name of the node
-    :ivar pf: PCI address of the physical function
-    :ivar seen: functions, devices and addresses of the HCA on the host
-    """
-
-    node: str
-    pf: str
-    seen: PodHost
-
-
-class _NoStep(RdmaError):
-    """Raised if a layer cannot be measured. Its message is the reason.
-
-    :ivar absent: whether the pods do not have this layer at all, such as pods without virtual functions
-    :ivar why: the reason as text
-    """
-
-    def __init__(self, why: str, absent: bool = False) -> None:
-        super().__init__(why)
-        self.why, self.absent = why, absent
 
 
 class LayerTests:
@@ -85,25 +56,15 @@ class LayerTests:
         :param shells: measuring pods of the run, through which connections to the pods are opened
         """
         self._measurement, self._fabric = measurement, fabric
-        self._observers, self._pods, self._in_pods = observers, pods, shells
+        self._pods, self._in_pods = pods, shells
+        self._on_nodes = HostEnds(measurement, fabric, observers)
         self._ports = itertools.count()
-        #: by node and physical function
-        self._shells: dict[tuple[str, str], Shell] = {}
-        self._hosts: dict[tuple[str, str], _OnHost] = {}
-
-    @functools.cached_property
-    def _nodes(self) -> typing.Mapping[str, Resource]:
-        """Return the nodes of the cluster by name. They are listed, because the user may have the right to list nodes
-        but not to get a single one.
-        """
-        return {name_of(item): item for item in self._measurement.cluster.list("Node").items}
 
     def close(self) -> None:
         """Close the connections to the observers. Commands that still run there end with their connection or by their
         own time limit.
         """
-        for shell in self._shells.values():
-            shell.close()
+        self._on_nodes.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
         """Measure a pair layer by layer: between the physical functions on the hosts, between virtual functions on the
@@ -135,7 +96,7 @@ class LayerTests:
         for layer, step in work:
             try:
                 steps.append(step(fabric, client, server))
-            except _NoStep as error:
+            except NoStep as error:
                 steps.append(
                     LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent)
                 )
@@ -165,90 +126,33 @@ class LayerTests:
 
     # on the host
 
-    def _find_hca_address(self, pod: RdmaPod) -> str:
-        """Return the PCI address of the HCA of a pod: the physical function of its virtual function, or the HCA of its
-        rail on its node.
-
-        :raises _NoStep: the HCA of the pod is not known
-        """
-        if pod.physical_function:
-            return pod.physical_function
-        rails = self._measurement.plan.rails.get(self._fabric.name, {}).get(pod.node, {})
-        found = next((address for address, rail in rails.items() if rail == pod.rail), pod.pci)
-        if not found:
-            raise _NoStep(f"the HCA of {pod.node} on the fabric is unknown")
-        return found
-
-    def _connect_to_host(self, pod: RdmaPod) -> _OnHost:
-        """Return the state of the pod's HCA on its node, as the observer of the node reads it. The connection to the
-        observer stays open for further calls.
-
-        :raises _NoStep: the HCA is not known, the observer does not respond, or its image lacks a tool
-        :raises RdmaError: the node has no ready observer
-        """
-        pf = self._find_hca_address(pod)
-        key = (pod.node, pf)
-        if key in self._hosts and self._shells[key].open:
-            return self._hosts[key]
-        namespace, observer = observer_of(self._observers, pod.node)
-        shell = self._measurement.cluster.shell(
-            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._measurement.clock
-        )
-        self._shells[key] = shell
-        greeting = shell.wait(PROBE_LIMIT)
-        failure = find_failure(greeting)
-        if failure is not None:
-            raise _NoStep(f"the pod that inspects the node {pod.node} did not respond: {failure.evidence}")
-        seen = parse_host(greeting.output, pf)
-        lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
-        if lacks:
-            raise _NoStep(
-                "the image of the pods that inspect the nodes (rdma_observers_image) does not contain"
-                f" {', '.join(lacks)}"
-            )
-        self._hosts[key] = _OnHost(pod.node, pf, seen)
-        return self._hosts[key]
-
     def _test_pf_on_hosts(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
-        ends = (self._connect_to_host(client), self._connect_to_host(server))
+        ends = (self._on_nodes.connect(client), self._on_nodes.connect(server))
         return self._on_hosts("pf_host", fabric, ends, (ends[0].pf, ends[1].pf))
 
     def _test_vf_on_hosts(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         if client.physical_function is None or server.physical_function is None:
-            raise _NoStep("the pods of this fabric have no virtual functions", absent=True)
-        ends = (self._connect_to_host(client), self._connect_to_host(server))
-        free = [self._find_free_vf(end) for end in ends]
+            raise NoStep("the pods of this fabric have no virtual functions", absent=True)
+        ends = (self._on_nodes.connect(client), self._on_nodes.connect(server))
+        free = [find_free_vf(end, self._pods.values()) for end in ends]
         return self._on_hosts("vf_host", fabric, ends, (free[0], free[1]))
 
-    def _find_free_vf(self, end: _OnHost) -> str:
-        taken = {pod.pci or "" for pod in self._pods.values() if pod.node == end.node}
-        found = next(iter(end.seen.free(taken)), None)
-        if found is None:
-            number = len(end.seen.functions)
-            raise _NoStep(
-                f"none of the {number} virtual functions of {end.pf} on {end.node} is free and has an interface and an"
-                " RDMA device on the host"
-            )
-        return found
-
     def _on_hosts(
-        self, layer: LayerName, fabric: Fabric, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str]
+        self, layer: LayerName, fabric: Fabric, ends: tuple[HostEnd, HostEnd], functions: tuple[str, str]
     ) -> LayerStep:
         devices = [end.seen.device(function) for end, function in zip(ends, functions)]
-        described = [
-            self._build_host_end(end, function, device) for end, function, device in zip(ends, functions, devices)
-        ]
+        described = [build_host_end(end, function, device) for end, function, device in zip(ends, functions, devices)]
         step = LayerStep(layer, described[0], described[1])
         # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do
         # without
         connection: typing.Literal["tcp", "rdma_cm"] = (
             "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
         )
-        address = self._find_server_address(ends, functions, connection)
+        address = self._on_nodes.find_server_address(ends, functions, connection)
         fabric = dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, connection=connection))
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
-        opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
+        opened = [functools.partial(self._on_nodes.shell, end) for end in ends]
         pairs = self._queue_pairs(fabric, ends[0].node, ends[1].node)
         here, there = (
             commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs)
@@ -270,47 +174,6 @@ class LayerTests:
         :param nodes: names of nodes
         """
         return [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
-
-    def _find_server_address(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """Return the address at which the client connects to the server.
-
-        If the connection is set up over TCP, it is the InternalIP of the server's node. The measured data does not use
-        the network of this address, because both ends name their RDMA devices. If the connection is set up by rdma_cm
-        (iWARP), it is an address of the server's function. rdma_cm chooses the device by the route, so the client must
-        reach this address over the device under test.
-
-        :param ends: client and server
-        :param functions: PCI addresses of the measured functions of client and server
-        :param connection: ``tcp`` or ``rdma_cm``
-        :raises _NoStep: there is no such address or route
-        """
-        node = ends[1].node
-        if connection == "tcp":
-            # what is no address is the error of this node's steps alone
-            address = internal_address(self._nodes.get(node, {}))
-            if address is None:
-                raise _NoStep(f"the node {node} reports no InternalIP")
-            return address
-        address = ends[1].seen.address(functions[1])
-        if address is None:
-            raise _NoStep(
-                f"iWARP connects over rdma_cm, which requires an address on the interface of {functions[1]} on {node},"
-                " but the interface has none"
-            )
-        if not ends[0].seen.leads(functions[0], address):
-            raise _NoStep(
-                f"iWARP connects over rdma_cm, which requires that only {functions[0]} on {ends[0].node} has a route"
-                f" to {address}, but this is not the case"
-            )
-        return address
-
-    @staticmethod
-    def _build_host_end(end: _OnHost, function: str, device: str) -> LayerEnd:
-        own = end.seen.administration(function)
-        probe = end.seen.probe
-        return LayerEnd(
-            end.node, device, function, probe.binding(function)[1], probe.near(function), own.max_tx_rate, own.vlan_qos
-        )
 
     # in pods
 
@@ -348,7 +211,7 @@ class LayerTests:
         near = True if pod.cpus else False if pod.far_cpus else None
         end = LayerEnd(pod.node, pod.device or "", pod.pci or "", pod.binding, near, throttled=held_back)
         try:
-            own = self._connect_to_host(pod).seen.administration(pod.pci or "")
+            own = self._on_nodes.connect(pod).seen.administration(pod.pci or "")
         except RdmaError:
             return end
         return dataclasses.replace(end, max_tx_rate=own.max_tx_rate, vlan_qos=own.vlan_qos)
@@ -372,9 +235,9 @@ class LayerTests:
         for pod in (client, server):
             said = self._read_command_output(pod, commands.GPU).split()
             if "gpu" not in said:
-                raise _NoStep(f"the pod on {pod.node} has no GPU", absent=True)
+                raise NoStep(f"the pod on {pod.node} has no GPU", absent=True)
             if "tool" not in said:
-                raise _NoStep(f"ib_write_bw in the image {self._fabric.pods.image} does not support --use_cuda")
+                raise NoStep(f"ib_write_bw in the image {self._fabric.pods.image} does not support --use_cuda")
         return self._test_in_pods("gpu_pod", fabric, client, server)
 
     def _run(

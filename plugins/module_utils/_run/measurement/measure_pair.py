@@ -8,7 +8,6 @@ A failure is stored with its kind and the line of output that shows it. Results 
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import itertools
 import typing
@@ -37,13 +36,12 @@ from ..._parse.pods.failure import LOST, Failure
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of
 from .measuring_plan import Say
+from .packet_options import PacketOptions
 from .pair_tests import PairTests, note_retries
 from .pods.measuring_pods import MeasuringPods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3
-#: seconds in which a pod says whether its perftest can give packets a flow label
-LABELS_LIMIT = 20
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough
 #: for all
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
@@ -60,10 +58,7 @@ class PairMeasurement:
         self._say = say
         self._tests = PairTests(pods, clock)
         self._blocks = itertools.count()
-        #: names of the pods whose perftest can give packets a flow label
-        self._labelled: frozenset[str] = frozenset()
-        #: names of the pods whose perftest can give packets the traffic class of the fabric
-        self._classed: frozenset[str] = frozenset()
+        self.packets = PacketOptions(pods)
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
         """Measure a pair, and return the result, which may be a failure. If a connection is lost although the pods
@@ -201,7 +196,7 @@ class PairMeasurement:
                         port,
                         address,
                         end is server,
-                        self._choose_class(fabric, client, server),
+                        self.packets.choose_class(fabric, client, server),
                     ),
                 )
                 for end in (server, client)
@@ -229,52 +224,6 @@ class PairMeasurement:
         found = f"{result.typical_us} us, p99 {result.p99_us} us" if not result.failure else result.evidence
         self._say(f"{fabric.name} {client.node} -> {server.node}, latency: {found}")
         return result
-
-    def find_labelled(
-        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]
-    ) -> frozenset[str]:
-        """Find the pods whose perftest can set the flow label of packets, and return their names. Later measurements
-        between two such pods set it. If connections are set up by rdma_cm, which chooses flow labels itself, no pod is
-        returned.
-
-        :param pool: threads in which the pods are asked
-        :param pods: pods of the fabric; those without an RDMA device are left out
-        :returns: names of the pods
-        """
-
-        def can_set_flow_label(pod: RdmaPod) -> bool:
-            try:
-                shell = self._pods.shell(pod)
-                shell.start(commands.LABELS)
-                return "label" in shell.wait(LABELS_LIMIT).output.split()
-            except ApiError:
-                return False
-
-        asked = [pod for pod in pods if pod.device is not None and fabric.pods.connection == "tcp"]
-        self._labelled = frozenset(pod.name for pod, found in zip(asked, pool.map(can_set_flow_label, asked)) if found)
-        return self._labelled
-
-    def find_classed(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> None:
-        """Find the pods whose perftest can set the traffic class of packets, if the intent has one for the fabric.
-        Later measurements between two such pods set it. Otherwise they would use the queue of best effort, which jobs
-        with the class of the fabric do not use.
-        """
-
-        def can_set_class(pod: RdmaPod) -> bool:
-            try:
-                shell = self._pods.shell(pod)
-                shell.start(commands.CLASSES)
-                return commands.CLASS_OPTIONS[fabric.pods.connection] in shell.wait(LABELS_LIMIT).output.split()
-            except ApiError:
-                return False
-
-        asked = [pod for pod in pods if pod.device is not None and fabric.roce is not None]
-        self._classed = frozenset(pod.name for pod, found in zip(asked, pool.map(can_set_class, asked)) if found)
-
-    def _choose_class(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> typing.Optional[int]:
-        """Return the traffic class of the fabric if perftest in both pods can set it, otherwise None."""
-        both = {client.name, server.name} <= self._classed
-        return fabric.roce.traffic_class if fabric.roce is not None and both else None
 
     def _take_ports(self) -> int:
         """Reserve the next ``PORTS`` TCP ports, and return the first of them."""
@@ -328,11 +277,11 @@ class PairMeasurement:
                 dataclasses.replace(result, transport="TCP", streams=commands.STREAMS),
                 end,
             )
-        if {client.name, server.name} <= self._labelled:
+        if self.packets.are_labelled(client, server):
             result = dataclasses.replace(
                 result, flow_label=compute_flow_label(task.rail, client.node, server.node, flow)
             )
-        result = dataclasses.replace(result, traffic_class=self._choose_class(fabric, client, server))
+        result = dataclasses.replace(result, traffic_class=self.packets.choose_class(fabric, client, server))
         gone = self._pods.gone(client, server)
         if gone is not None:
             return dataclasses.replace(

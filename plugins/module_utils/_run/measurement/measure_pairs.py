@@ -20,26 +20,17 @@ from ..._analysis.schedule.measurements import (
     LOOKS,
     Step,
     Task,
-    by_links,
     compute_seconds_of_wider,
     compute_usual_seconds_of_a_pair,
-    cover_plan,
     iterate_steps,
     list_orders,
     plan_retests,
-    round_plan,
     turn_steps,
 )
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ..._check.bandwidth.facts import NOTHING, Facts
-from ..._check.bandwidth.results import (
-    collect_evidence,
-    find_paths_between,
-    list_figures,
-    split_verdicts,
-    too_slow,
-)
+from ..._check.bandwidth.results import collect_evidence, find_paths_between, list_figures, split_verdicts, too_slow
 from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
 from ..._model.base.text import join_first
@@ -65,29 +56,11 @@ from .measuring_plan import Measurement, Plan, Say, Usable, start_workers
 from .pair_counters import PairCounters
 from .pair_latencies import PairLatencies
 from .pods.measuring_pods import MeasuringPods
+from .round_plans import plan_rounds
 from .soak_counters import list_physical
 
 #: slow flows that are measured once more as other flows, at most
 OTHER_FLOWS = 32
-
-
-def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Return the measurement rounds of each fabric with their durations, in the order of the fabrics. The pairs of a
-    round are measured at the same time.
-
-    :param plan: fabrics, nodes and settings of the measurement
-    :param seen: facts from which the paths between nodes are known; without them, the rounds are not chosen by links
-    """
-    return tuple(_plan_rounds_of(plan, fabric, seen) for fabric in plan.fabrics)
-
-
-def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
-    why = ""
-    if by_links(fabric, len(plan.nodes)):
-        ways, why = find_paths_between(fabric, seen)
-        if ways is not None:
-            return cover_plan(fabric, ways, cover_links(ways), plan.parallel)
-    return round_plan(fabric, len(plan.nodes), plan.parallel, why)
 
 
 class BandwidthRun:
@@ -194,8 +167,8 @@ class BandwidthRun:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         hashed = ways is not None and ways.hashed
-        self._labelled = self._pair.find_labelled(pool, fabric, usable.values() if hashed else ())
-        self._pair.find_classed(pool, fabric, usable.values())
+        self._labelled = self._pair.packets.find_labelled(pool, fabric, usable.values() if hashed else ())
+        self._pair.packets.find_classed(pool, fabric, usable.values())
         self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
         self._lost = LostPairs()
         if ways is not None:

@@ -9,7 +9,7 @@ import typing
 from ..._model.measurement.collectives import CollectiveRun
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.pods.agent import Request, parse_requests
-from ..._render.measurement import collectives as render
+from ..._render.measurement import mpirun_agent
 from .collective_pods import CollectivePlace, run_short
 from .measuring_plan import Say, start_workers
 from .soak_counters import AT_ONCE
@@ -57,21 +57,21 @@ class MpirunDaemons:
             first.wait_for(NEVER, PAUSE)
             running = first.running
             # a pod may request any number of daemons
-            requests = parse_requests(run_short(asks, render.take_requests(run), self._clock, end).output)[:left]
+            requests = parse_requests(run_short(asks, mpirun_agent.take_requests(run), self._clock, end).output)[:left]
             with start_workers(min(AT_ONCE, len(requests))) as pool:
                 codes = list(
                     pool.map(lambda request: self._start_daemon(request, places, shell, end, seconds), requests)
                 )
             for request, code in zip(requests, codes):
                 left -= 1
-                run_short(asks, render.answer_request(run, request.number, code), self._clock, end)
+                run_short(asks, mpirun_agent.answer_request(run, request.number, code), self._clock, end)
             if not running:
                 return
-            if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
+            if not told and self._clock() >= end - mpirun_agent.AGENT_LIMIT / 2:
                 told = True
                 self._say(
                     f"{subject}: mpirun requested {len(places) - 1 - left} of {len(places) - 1} daemons within"
-                    f" {render.AGENT_LIMIT / 2:.0f} s"
+                    f" {mpirun_agent.AGENT_LIMIT / 2:.0f} s"
                 )
 
     def _start_daemon(
@@ -95,6 +95,6 @@ class MpirunDaemons:
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
-        command = render.start_daemon(request.words, seconds)
-        ended = run_short(shell(place), command, self._clock, end, render.AGENT_LIMIT)
+        command = mpirun_agent.start_daemon(request.words, seconds)
+        ended = run_short(shell(place), command, self._clock, end, mpirun_agent.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1

@@ -35,7 +35,7 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
 from ..cluster.function_holders import FunctionHolders
-from ..cluster.removal_driver import find_device_users
+from ..cluster.removal.driver import find_device_users
 from .card_templates import TEMPLATE, explain_unread, read_card_templates
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs

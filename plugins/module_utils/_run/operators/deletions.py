@@ -13,7 +13,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
 from ..._observe.kubernetes.outcome import Outcome, strip_volatile
-from ..._observe.kubernetes.remove import Waits
+from ..._observe.kubernetes.removal.remove import Waits
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.resource import mapping_at, name_of
 

@@ -30,7 +30,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label
-from ..._observe.kubernetes.remove import fold_outcomes
+from ..._observe.kubernetes.removal.remove import fold_outcomes
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.busy_nodes import find_busy_nodes, keep_busy_operator
 from ..._observe.operators.olm import kind_of_definition, of_namespaces

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.disruption.driver_links import CHECK, DriverUses
-from ..._model.run.findings import FAIL, Finding, Waiver
+from ...._analysis.disruption.driver_links import CHECK, DriverUses
+from ...._model.run.findings import FAIL, Finding, Waiver
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.drains.drain import explain_function_holders, explain_link_users
-from ..._analysis.controllers.sriov.card_firmware import describe_disable, list_lost_functions, writes_firmware
-from ..._analysis.controllers.sriov.function_reset import find_function_change
-from ..._analysis.controllers.sriov.policies import find_wanted
-from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
-from ..._analysis.disruption.link_users import find_link_users
-from ..._analysis.fleet.nics_in_use import describe_use, is_needed
-from ..._model.base.marks import RUN_LABEL, is_ours
-from ..._model.kubernetes.disruption import FunctionHolder, OperatorSettings
-from ..._model.kubernetes.objects import ClusterNode
-from ..._model.operators.sriov_operator import NodeState, Policy
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.foreign import is_made_pod
-from ..._parse.kubernetes.resource import labels_of
-from .function_holders import FunctionHolders
+from ...._analysis.controllers.drains.drain import explain_function_holders, explain_link_users
+from ...._analysis.controllers.sriov.card_firmware import describe_disable, list_lost_functions, writes_firmware
+from ...._analysis.controllers.sriov.function_reset import find_function_change
+from ...._analysis.controllers.sriov.policies import find_wanted
+from ...._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
+from ...._analysis.disruption.link_users import find_link_users
+from ...._analysis.fleet.nics_in_use import describe_use, is_needed
+from ...._model.base.marks import RUN_LABEL, is_ours
+from ...._model.kubernetes.disruption import FunctionHolder, OperatorSettings
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.operators.sriov_operator import NodeState, Policy
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._parse.kubernetes.foreign import is_made_pod
+from ...._parse.kubernetes.resource import labels_of
+from ..function_holders import FunctionHolders
 from .known_uses import KnownUses, describe_waiver
 
 

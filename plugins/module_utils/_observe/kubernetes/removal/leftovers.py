@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL
-from ..._model.kubernetes.apply import BY_ADDRESS, MOST_LEFT, MOST_LEFT_ALIKE, AppliedObject, Leftovers
-from ..._model.kubernetes.scope import Scope
-from .client import Cluster
+from ...._model.base.marks import FABRIC_LABEL, INTENT_LABEL
+from ...._model.kubernetes.apply import BY_ADDRESS, MOST_LEFT, MOST_LEFT_ALIKE, AppliedObject, Leftovers
+from ...._model.kubernetes.scope import Scope
+from ..client import Cluster
+from ..kinds import Resource
+from ..machines import find_labelled
+from ..outcome import identify_object
 from .copies import mark_copy
-from .kinds import Resource
-from .machines import find_labelled
-from .outcome import identify_object
 from .removable_objects import list_each_kind
 from .remove import find_leftovers, is_of_another
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import itertools
 import typing
 
-from ..._model.base.marks import is_ours
-from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.kubernetes.scope import Scope
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.foreign import is_mirror_pod
-from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of, read_namespace, why_not_read
+from ...._model.base.marks import is_ours
+from ...._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ...._model.kubernetes.scope import Scope
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._parse.kubernetes.foreign import is_mirror_pod
+from ...._parse.kubernetes.resource import labels_of, mapping_at, name_of, read_namespace, why_not_read
 
 #: controllers of services. Their pods are no jobs: a drain or a reboot ends them without a loss, because they run again
 #: on another node, or on this one. removed_functions.py finds those that a drain leaves

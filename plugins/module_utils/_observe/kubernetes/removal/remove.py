@@ -9,8 +9,8 @@ import dataclasses
 import functools
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL
-from ..._model.kubernetes.apply import (
+from ...._model.base.marks import FABRIC_LABEL, INTENT_LABEL
+from ...._model.kubernetes.apply import (
     FOREIGN,
     KEPT,
     MOST_LEFT,
@@ -20,16 +20,14 @@ from ..._model.kubernetes.apply import (
     AppliedObject,
     Leftovers,
 )
-from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
-from ..._model.kubernetes.scope import Scope
-from ..operators.users import split_needed
-from .client import Cluster
-from .copies import keep_other, mark_copy, split_copies, split_other_intents
-from .errors import ApiError
-from .foreign import Kept, objects_of_others
-from .kinds import Resource, kind_of
-from .outcome import (
+from ...._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ...._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
+from ...._model.kubernetes.scope import Scope
+from ...operators.users import split_needed
+from ..client import Cluster
+from ..errors import ApiError
+from ..kinds import Resource, kind_of
+from ..outcome import (
     FIELD_MANAGER,
     JOINT_KINDS,
     Outcome,
@@ -38,8 +36,10 @@ from .outcome import (
     identify_object,
     strip_volatile,
 )
+from ..shell import Clock
+from .copies import keep_other, mark_copy, split_copies, split_other_intents
+from .foreign import Kept, objects_of_others
 from .removable_objects import Removal, find_managers, list_each_kind, list_objects
-from .shell import Clock
 
 #: times the limit of one wait that all waits of a removal may take together
 _ALL_WAITS = 2.0

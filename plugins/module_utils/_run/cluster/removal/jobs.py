@@ -9,19 +9,20 @@ import itertools
 import re
 import typing
 
-from ..._model.base.marks import INTENT_LABEL, RUN_LABEL, is_ours
-from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
-from ..._model.kubernetes.scope import Scope, find_selector
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.copies import split_copies, split_other_intents
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.removable_objects import Removal, list_objects
-from ..._observe.operators.users import split_needed
-from ..._parse.job.pod_template import NETWORKS_ANNOTATION
-from ..._parse.job.train_job import find_runtime
-from ..._parse.kubernetes.foreign import is_mirror_pod
-from ..._parse.kubernetes.resource import (
+from ...._model.base.marks import INTENT_LABEL, RUN_LABEL, is_ours
+from ...._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ...._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
+from ...._model.kubernetes.scope import Scope
+from ...._model.kubernetes.scope_fields import find_selector
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.removal.copies import split_copies, split_other_intents
+from ...._observe.kubernetes.removal.removable_objects import Removal, list_objects
+from ...._observe.operators.users import split_needed
+from ...._parse.job.pod_template import NETWORKS_ANNOTATION
+from ...._parse.job.train_job import find_runtime
+from ...._parse.kubernetes.foreign import is_mirror_pod
+from ...._parse.kubernetes.resource import (
     ResourceError,
     items_of,
     labels_of,
@@ -30,8 +31,8 @@ from ..._parse.kubernetes.resource import (
     read_namespace,
     why_not_read,
 )
-from .claimed_devices import ClaimedDevices
-from .removal_pods import MOST_PODS, SERVICES
+from ..claimed_devices import ClaimedDevices
+from .pods import MOST_PODS, SERVICES
 
 #: conditions of a job that has ended
 _ENDED = ("Succeeded", "Complete", "Failed")

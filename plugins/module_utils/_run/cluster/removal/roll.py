@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.drains.gate import list_roll_blockers
-from ..._analysis.controllers.machine_configs.pools import find_machine_pool
-from ..._analysis.controllers.sriov.drains import Turn, find_pools, list_drain_refusals, turn_of
-from ..._analysis.controllers.sriov.policies import takes_node
-from ..._model.base.text import join_first
-from ..._model.intent.intent import ClusterIntent
-from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
-from ..._model.kubernetes.objects import ClusterNode
-from ..._model.operators.sriov_operator import NodeState, Policy
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.operators.sriov_operator import find_namespace
-from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import name_of, read_namespace
-from ..._parse.operators import machine_config, sriov_operator
-from ..node_changes.drain_blockers import read_drain_blockers
-from ..node_changes.gate import read_gate_inputs
-from ..node_changes.health_checks import HealthChecks
-from ..node_changes.read_turns import TurnReader
+from ...._analysis.controllers.drains.gate import list_roll_blockers
+from ...._analysis.controllers.machine_configs.pools import find_machine_pool
+from ...._analysis.controllers.sriov.drains import Turn, find_pools, list_drain_refusals, turn_of
+from ...._analysis.controllers.sriov.policies import takes_node
+from ...._model.base.text import join_first
+from ...._model.intent.intent import ClusterIntent
+from ...._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.operators.sriov_operator import NodeState, Policy
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.errors import ApiError
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.operators.sriov_operator import find_namespace
+from ...._parse.kubernetes import core
+from ...._parse.kubernetes.resource import name_of, read_namespace
+from ...._parse.operators import machine_config, sriov_operator
+from ...node_changes.drain_blockers import read_drain_blockers
+from ...node_changes.gate import read_gate_inputs
+from ...node_changes.health_checks import HealthChecks
+from ...node_changes.read_turns import TurnReader
+from .functions import RemovedFunctions, explain_firmware, explain_losses, explain_uplinks
 from .known_uses import KnownUses
-from .removed_functions import RemovedFunctions, explain_firmware, explain_losses, explain_uplinks
 
 #: nodes that a message names
 _NAMED = 10

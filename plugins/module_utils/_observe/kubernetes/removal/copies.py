@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL
-from ..._model.kubernetes.apply import COPIED, KEPT, OTHER_INTENT, AppliedObject
-from ..._model.kubernetes.scope import Scope
-from ..._parse.kubernetes.foreign import is_copied
-from .kinds import Resource
-from .outcome import JOINT_KINDS, Outcome, identify_object, strip_volatile
+from ...._model.base.marks import FABRIC_LABEL
+from ...._model.kubernetes.apply import COPIED, KEPT, OTHER_INTENT, AppliedObject
+from ...._model.kubernetes.scope import Scope
+from ...._parse.kubernetes.foreign import is_copied
+from ..kinds import Resource
+from ..outcome import JOINT_KINDS, Outcome, identify_object, strip_volatile
 
 #: copies of a kind that are named; a tenant may make any number of them
 MOST_COPIES = 64

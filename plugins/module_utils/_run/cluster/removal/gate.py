@@ -9,30 +9,30 @@ from __future__ import annotations
 import itertools
 import typing
 
-from ..._analysis.controllers.drains.drain import OF_DAEMON_SETS
-from ..._model.base.errors import RdmaError
-from ..._model.base.text import join_first
-from ..._model.intent.intent import ClusterIntent, Disruption
-from ..._model.kubernetes.owner_marks import explain_owner
-from ..._model.kubernetes.scope import Scope
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource, group_of
-from ..._observe.kubernetes.machines import find_labelled
-from ..._observe.kubernetes.removable_objects import Removal
-from ..._parse.kubernetes.foreign import is_copied
-from ..._parse.kubernetes.resource import mapping_at, name_of
-from ..node_changes.drain_blockers import read_drain_blockers
-from ..node_changes.machine_configs.paused_pools import (
+from ...._analysis.controllers.drains.drain import OF_DAEMON_SETS
+from ...._model.base.errors import RdmaError
+from ...._model.base.text import join_first
+from ...._model.intent.intent import ClusterIntent, Disruption
+from ...._model.kubernetes.owner_marks import explain_owner
+from ...._model.kubernetes.scope import Scope
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource, group_of
+from ...._observe.kubernetes.machines import find_labelled
+from ...._observe.kubernetes.removal.removable_objects import Removal
+from ...._parse.kubernetes.foreign import is_copied
+from ...._parse.kubernetes.resource import mapping_at, name_of
+from ...node_changes.drain_blockers import read_drain_blockers
+from ...node_changes.machine_configs.paused_pools import (
     PoolView,
     explain_unrecorded,
     find_paused_pools,
     find_rebooting_nodes,
 )
+from .driver import explain_driver_links, find_driver_nodes, find_driver_users, list_driver_upgrades
+from .jobs import find_unended, list_own
 from .known_uses import KnownUses
-from .removal_driver import explain_driver_links, find_driver_nodes, find_driver_users, list_driver_upgrades
-from .removal_jobs import find_unended, list_own
-from .removal_reboots import find_ended_by_reboot
-from .removal_roll import list_of_operator, list_removal_blockers
+from .reboots import find_ended_by_reboot
+from .roll import list_of_operator, list_removal_blockers
 
 #: kinds whose removal may drain or reboot nodes
 _OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPolicy")

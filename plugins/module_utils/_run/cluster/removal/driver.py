@@ -9,22 +9,22 @@ from __future__ import annotations
 import pathlib
 import typing
 
-from ..._analysis.controllers.drains.operator_turns import list_begun_upgrades
-from ..._analysis.disruption.driver_links import list_driver_uses
-from ..._analysis.disruption.nic_driver import list_driver_nodes
-from ..._model.base.text import join_first
-from ..._model.kubernetes.scope import Scope
-from ..._model.operators.operators import GPU_RESOURCES
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.operators.users import list_resource_names
-from ..._parse.job.pod_template import NETWORKS_ANNOTATION
-from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
-from ..._parse.operators.nic_driver import parse_driver_removal
-from .claimed_devices import ClaimedDevices
+from ...._analysis.controllers.drains.operator_turns import list_begun_upgrades
+from ...._analysis.disruption.driver_links import list_driver_uses
+from ...._analysis.disruption.nic_driver import list_driver_nodes
+from ...._model.base.text import join_first
+from ...._model.kubernetes.scope import Scope
+from ...._model.operators.operators import GPU_RESOURCES
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.operators.users import list_resource_names
+from ...._parse.job.pod_template import NETWORKS_ANNOTATION
+from ...._parse.kubernetes import core
+from ...._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
+from ...._parse.operators.nic_driver import parse_driver_removal
+from ..claimed_devices import ClaimedDevices
 from .known_uses import KnownUses, describe_waiver
-from .removal_pods import RunningPod, find_running_pods
+from .pods import RunningPod, find_running_pods
 
 #: interfaces that a message names
 _NAMED = 10

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.intent.intent import DrainOptions
-from ..._model.kubernetes.control_plane import is_guard_pod
-from ..._model.kubernetes.scope import Scope
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, why_not_read
-from .removal_pods import SERVICES, RunningPod, find_running_pods
+from ...._model.intent.intent import DrainOptions
+from ...._model.kubernetes.control_plane import is_guard_pod
+from ...._model.kubernetes.scope import Scope
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, why_not_read
+from .pods import SERVICES, RunningPod, find_running_pods
 
 
 def find_ended_by_reboot(

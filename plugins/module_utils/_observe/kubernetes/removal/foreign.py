@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import join_first
-from ..._model.kubernetes.scope import Scope
-from ..._parse.kubernetes.foreign import ApiResource, judge_objects, parse_resources, parse_versions
-from ..._parse.kubernetes.resource import Resource, ResourceError
-from .client import Cluster
-from .errors import ApiError
-from .shell import Clock
+from ...._model.base.text import join_first
+from ...._model.kubernetes.scope import Scope
+from ...._parse.kubernetes.foreign import ApiResource, judge_objects, parse_resources, parse_versions
+from ...._parse.kubernetes.resource import Resource, ResourceError
+from ..client import Cluster
+from ..errors import ApiError
+from ..shell import Clock
 
 #: seconds between two looks while objects of the namespace are being deleted
 _LOOK = 2.0

@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, RUN_LABEL
-from ..._model.base.text import cut_texts
-from ..._model.kubernetes.scope import Scope
-from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Resource, version_of
-from .outcome import FIELD_MANAGER, JOINT_KINDS, has_our_label
+from ...._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, RUN_LABEL
+from ...._model.base.text import cut_texts
+from ...._model.kubernetes.scope import Scope
+from ...._parse.kubernetes.foreign import is_copied, is_mirror_pod
+from ..client import Cluster
+from ..errors import ApiError
+from ..kinds import Resource, version_of
+from ..outcome import FIELD_MANAGER, JOINT_KINDS, has_our_label
 
 #: metadata that a deletion needs; its lists are cut, since any client that makes an object decides their length
 _ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
