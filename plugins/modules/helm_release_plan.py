@@ -14,9 +14,13 @@ author:
 description:
   - Compares a Helm release with the one that a run wants. It changes nothing.
   - Keeps the values of the release that O(values) does not set, such as those of an admin.
-  - Fails if the upgrade can restart drivers (O(drains)) and O(disruption) is V(none). A first installation is always
-    permitted.
-  - Fails if the upgrade replaces values of node feature discovery and O(disruption) is V(none), because it can remove
+  - Fails if the upgrade can restart drivers (O(drains)) and C(disruption) of O(cluster) is V(none). A first
+    installation is always permitted.
+  - Before an upgrade of C(gpu-operator) or C(network-operator), reads on which nodes of the cluster the operator then
+    restarts its driver, in the inventory or not. It names them in RV(summary). It fails if their pods, their
+    C(PodDisruptionBudgets), other operators or the limit C(node_pool) of O(cluster) do not permit it, as
+    M(linerate.rdma.sriov_plan) does.
+  - Fails if the upgrade replaces values of node feature discovery and C(disruption) is V(none), because it can remove
     labels by which other operators select nodes.
   - Fails if the release has a newer version of the chart than O(version), unless its operator never served.
   - Fails, or returns how long to wait, if a revision is not completed and younger than O(timeout). Another program is
@@ -67,11 +71,22 @@ options:
     description: The RV(kubernetes.core.helm_info#module:status) of the release. Empty if there is none.
     type: dict
     default: {}
-  disruption:
-    description: The key C(disruption) of C(rdma_cluster).
+  cluster:
+    description: The variable C(rdma_cluster).
+    type: raw
+  waivers:
+    description: The variable C(rdma_waivers).
+    type: raw
+  nodes:
+    description: Names of the nodes of the inventory. The default is all nodes of the run.
+    type: list
+    elements: str
+  facts_dir:
+    description: Report folder on the controller, from which the module reads the nodes of the run. Set O(run) as well.
+    type: path
+  run:
+    description: ID of the run, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
     type: str
-    choices: [none, drain, reboot]
-    default: drain
   timeout:
     description: Timeout of Helm in seconds.
     type: int
@@ -83,6 +98,9 @@ options:
     default: false
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
+  - linerate.rdma._authentication.options
+requirements:
+  - kubernetes >= 24.2.0, for an upgrade of C(gpu-operator) or C(network-operator)
 """
 
 EXAMPLES = r"""
@@ -94,7 +112,8 @@ EXAMPLES = r"""
     version: v26.3.3
     drains: true
     status: "{{ helm_result.status }}"
-    disruption: none
+    cluster: {disruption: drain}
+    nodes: [worker-1, worker-2]
   register: release_plan
 """
 
@@ -108,10 +127,12 @@ needed:
   returned: success
   type: bool
 summary:
-  description: The changes as text, with the keys of the values that change. Empty if the release is not upgraded.
+  description: The changes as text, with the keys of the values that change, and the nodes on which the operator
+    restarts its driver. Empty if the release is not upgraded.
   returned: success
   type: str
-  sample: chart gpu-operator-v26.3.0 -> v26.3.3; values driver.rdma.enabled; can restart drivers and drain nodes
+  sample: "chart gpu-operator-v26.3.0 -> v26.3.3; can restart drivers and drain nodes; restarts the driver of 2 nodes:
+    worker-1, worker-9 (not in the inventory)"
 wait_seconds:
   description: Seconds until a revision that is not completed counts as interrupted.
   returned: success
@@ -127,12 +148,24 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import list_nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import DesiredRelease, plan_release
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import RESTARTS_DRIVERS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
+    DesiredRelease,
+    add_effect,
+    plan_release,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgrade_effect import read_upgrade_effect
 
 
-def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
+    options = module.params
+    intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
     wanted = DesiredRelease(
         options["operator"],
         options["release"],
@@ -145,32 +178,39 @@ def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         options["chosen"],
     )
     now = datetime.datetime.now(datetime.timezone.utc)
-    planned = plan_release(
-        wanted, options["status"], options["disruption"], now, options["timeout"], options["may_wait"]
-    )
-    return dict(to_data(planned))
+    planned = plan_release(wanted, options["status"], intent.disruption, now, options["timeout"], options["may_wait"])
+    if planned.upgrade is not None and planned.upgrade.operator in RESTARTS_DRIVERS:
+        waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+        effect = read_upgrade_effect(connect(module), planned.upgrade, list_nodes(module), intent, waivers)
+        planned = add_effect(planned, wanted, effect)
+    answer = dict(to_data(planned))
+    return {key: answer[key] for key in ("values", "needed", "summary", "wait_seconds", "other_chart")}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={
-            "operator": {"type": "str", "required": True},
-            "release": {"type": "str", "required": True},
-            "namespace": {"type": "str", "required": True},
-            "version": {"type": "str", "required": True},
-            "values": {"type": "dict", "default": {}},
-            "drains": {"type": "bool", "default": False},
-            "serves": {"type": "bool", "default": True},
-            "pinned": {"type": "bool", "default": False},
-            "chosen": {"type": "bool", "default": False},
-            "status": {"type": "dict", "default": {}},
-            "disruption": {"type": "str", "choices": ["none", "drain", "reboot"], "default": "drain"},
-            "timeout": {"type": "int", "default": 300},
-            "may_wait": {"type": "bool", "default": False},
-        },
+        argument_spec=make_cluster_spec(
+            operator={"type": "str", "required": True},
+            release={"type": "str", "required": True},
+            namespace={"type": "str", "required": True},
+            version={"type": "str", "required": True},
+            values={"type": "dict", "default": {}},
+            drains={"type": "bool", "default": False},
+            serves={"type": "bool", "default": True},
+            pinned={"type": "bool", "default": False},
+            chosen={"type": "bool", "default": False},
+            status={"type": "dict", "default": {}},
+            cluster={"type": "raw"},
+            waivers={"type": "raw"},
+            nodes={"type": "list", "elements": "str"},
+            facts_dir={"type": "path"},
+            run={"type": "str"},
+            timeout={"type": "int", "default": 300},
+            may_wait={"type": "bool", "default": False},
+        ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module.params))
+    run(module, lambda: work(module))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,14 @@ options:
           stays as it is, and has failed.
         type: bool
         default: true
+      operator:
+        description:
+          - V(gpu-operator) or V(network-operator), if the package is that operator.
+          - Before an upgrade, the module then reads on which nodes of the cluster the operator restarts its driver, in
+            the inventory or not, and what is against it, as M(linerate.rdma.sriov_plan) does. If anything is, the
+            operator stays as it is, and has failed. The module asks again right before it approves the C(InstallPlan).
+        type: str
+        default: ""
   trusted_namespaces:
     description:
       - Namespaces that an admin of the cluster made for the operators.
@@ -102,6 +110,13 @@ options:
         its C(ClusterServiceVersion), and by its custom resource definitions.
     type: dict
     default: {}
+  nodes:
+    description: Names of the nodes of the inventory, for O(operators[].operator). The default is all nodes of the run.
+    type: list
+    elements: str
+  waivers:
+    description: The variable C(rdma_waivers), for O(operators[].operator).
+    type: raw
   wait_seconds:
     description: Maximum time in seconds to wait for all operators, or for each object to be gone.
     type: int
@@ -230,16 +245,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     make_facts_spec,
     open_progress,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import list_nodes, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import (
+    OperatorUpgrade,
+    UpgradeEffect,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgrade_effect import read_upgrade_effect
 
 TEXT = {"type": "str", "default": ""}
 OPERATOR_SPEC: dict[str, typing.Any] = {
@@ -248,6 +270,7 @@ OPERATOR_SPEC: dict[str, typing.Any] = {
     **dict.fromkeys(("channel", "version", "source", "source_namespace"), TEXT),
     "target_namespaces": {"type": "list", "elements": "str", "default": []},
     "upgrade": {"type": "bool", "default": True},
+    "operator": TEXT,
 }
 
 
@@ -265,6 +288,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
                 say,
                 lambda: secrets.token_hex(4),
                 trusted=options["trusted_namespaces"],
+                ask=lambda upgrade: ask(module, held.cluster, upgrade),
             )
             found, outcomes = installer.run(wishes, module.check_mode, limit)
         answer["olm"] = to_data(found)
@@ -290,6 +314,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     return {"changed": bool(changes), "changes": changes, "diff": format_difference(outcomes), **answer}
 
 
+def ask(module: AnsibleModule, cluster: Cluster, upgrade: OperatorUpgrade) -> UpgradeEffect:
+    intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
+    waivers = load(tuple[Waiver, ...], module.params["waivers"] or [], "rdma_waivers")
+    return read_upgrade_effect(cluster, upgrade, list_nodes(module), intent, waivers)
+
+
 def describe(outcome: Outcome) -> str:
     applied = outcome.applied
     verb = "approved" if applied.kind == "InstallPlan" else applied.action
@@ -305,6 +335,8 @@ def main() -> None:
             operators={"type": "list", "elements": "dict", "default": [], "options": OPERATOR_SPEC},
             trusted_namespaces={"type": "list", "elements": "str", "default": []},
             packages={"type": "dict", "default": {}},
+            nodes={"type": "list", "elements": "str"},
+            waivers={"type": "raw"},
             wait_seconds={"type": "int", "default": 600},
             progress_file={"type": "path"},
         ),

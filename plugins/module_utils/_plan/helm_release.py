@@ -15,6 +15,7 @@ from .._model.base.errors import RdmaError
 from .._model.base.text import join_first
 from .._model.intent.intent import Disruption
 from .._model.operators.chart_versions import find_chart_version, is_older, is_same
+from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
 from .._model.operators.operators import NFD
 from .._parse.operators.helm_release import parse_updated
 from .mirror import merge
@@ -64,6 +65,8 @@ class ReleasePlan:
     :ivar other_chart: whether the release has another version of the chart
     :ivar summary: the changes, as text; empty if the release is not upgraded
     :ivar wait_seconds: seconds after which a revision that is not completed counts as interrupted
+    :ivar upgrade: upgrade of an operator that restarts drivers of nodes; None if the release is not upgraded, if its
+        operator never served, or if the run waits
     """
 
     values: dict[str, typing.Any]
@@ -71,6 +74,7 @@ class ReleasePlan:
     summary: str = ""
     wait_seconds: int = 0
     other_chart: bool = False
+    upgrade: typing.Optional[OperatorUpgrade] = None
 
 
 def plan_release(
@@ -151,7 +155,27 @@ def plan_release(
         )
     effects = [_EFFECT] * (wanted.drains and not first) + [_ON_LABELS] * relabels
     summary = "; ".join([*changes, *effects]) if changes else ""
-    return ReleasePlan(values, bool(changes), summary, left, other)
+    upgrade = None
+    if changes and wanted.drains and not first and not left:
+        driver = _find_value(_select_changes(before, values), ("driver",))
+        upgrade = OperatorUpgrade(wanted.operator, "; ".join(changes), driver if isinstance(driver, dict) else {})
+    return ReleasePlan(values, bool(changes), summary, left, other, upgrade)
+
+
+def add_effect(planned: ReleasePlan, wanted: DesiredRelease, effect: UpgradeEffect) -> ReleasePlan:
+    """Return the plan of a release with the nodes on which the upgrade restarts a driver in its summary.
+
+    :param effect: nodes of the upgrade, and the reasons against it
+    :raises RdmaError: there are reasons against the upgrade
+    """
+    if effect.refused:
+        raise RdmaError(
+            f"an upgrade of Helm release {wanted.namespace}/{wanted.release} ({planned.summary}) {effect.text}, and"
+            f" must not begin now: {join_first(effect.refused, between=' ')} The release was not changed",
+            f"Correct this, or keep the release: add {wanted.operator} to operators_leave. Then run stage operators"
+            " again",
+        )
+    return dataclasses.replace(planned, summary=f"{planned.summary}; {effect.text}") if effect.nodes else planned
 
 
 def _join_lists(before: typing.Mapping[str, typing.Any], wanted: DesiredRelease) -> dict[str, typing.Any]:
@@ -208,6 +232,25 @@ def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime
     updated = parse_updated(there.get("updated"))
     age = (now - updated).total_seconds() if updated is not None else 0.0
     return max(0, min(limit, int(limit - age)))
+
+
+def _select_changes(
+    before: typing.Mapping[str, typing.Any], after: typing.Mapping[str, typing.Any]
+) -> dict[str, typing.Any]:
+    """Return the values of the next revision that differ from those of the existing one, each below its keys.
+
+    :param before: values of the existing release
+    :param after: values of the next revision
+    """
+    found: dict[str, typing.Any] = {}
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if old != value:
+                found[key] = _select_changes(old, value)
+        elif key not in before or old != value:
+            found[key] = value
+    return found
 
 
 def _list_changed_keys(

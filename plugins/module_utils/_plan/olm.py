@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 
 from .._analysis.controllers.installation import name_way_to_trust
@@ -16,6 +17,8 @@ from .._analysis.controllers.olm.state import (
     subscription_of,
     subscriptions_of,
 )
+from .._model.base.text import join_first
+from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
 from .._model.operators.olm import OPENSHIFT_CATALOGS, DesiredOperator, OperatorStatus, Package, Subscription
 from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
@@ -42,7 +45,10 @@ class _Refusal(Exception):
 
 
 def plan_operator_objects(
-    wishes: typing.Sequence[DesiredOperator], seen: OlmState, untrusted: typing.Mapping[str, str]
+    wishes: typing.Sequence[DesiredOperator],
+    seen: OlmState,
+    untrusted: typing.Mapping[str, str],
+    held: typing.Mapping[str, tuple[str, str]] = types.MappingProxyType({}),
 ) -> Arranged:
     """Return the objects of all requested operators that OLM can install. An operator that it cannot install gets no
     objects and does not delay the other operators.
@@ -50,6 +56,7 @@ def plan_operator_objects(
     :param wishes: requested operators
     :param seen: objects of OLM in the cluster, as last read
     :param untrusted: namespaces in which no object may be created, each with the reason
+    :param held: packages that must not be upgraded now, each with the reason and the remedy
     """
     objects: list[tuple[str, Resource]] = []
     waited_for: list[DesiredOperator] = []
@@ -69,6 +76,8 @@ def plan_operator_objects(
                 )
             whole = _whole(wish, there, seen)
             _refuse_upgrade(whole, there, seen)
+            if wish.package in held:
+                raise _Refusal(*held[wish.package])
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
             waited_for.append(whole)
         except _Refusal as refusal:
@@ -127,6 +136,38 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
         trouble = group_trouble(wish.namespace, wish.target_namespaces, seen)
         if trouble is not None and not _only_ours(wish.namespace, seen):
             raise _Refusal(trouble.why, trouble.remedy)
+
+
+def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> dict[tuple[str, str], OperatorUpgrade]:
+    """Return the upgrades of operators that restart drivers of nodes, by namespace and package. A Subscription that the
+    collection did not create is not upgraded.
+
+    :param wishes: requested operators
+    :param seen: objects of OLM in the cluster, as last read
+    """
+    found = {}
+    for wish in wishes:
+        there = subscription_of(wish, seen)
+        if wish.operator and wish.upgrade and there is not None and there.ours and there.installed:
+            version = find_pinned_version(dataclasses.replace(wish, channel=wish.channel or there.channel), seen)
+            if version not in ("", there.installed):
+                found[there.namespace, wish.package] = OperatorUpgrade(wish.operator, f"{there.installed} -> {version}")
+    return found
+
+
+def refuse_effect(upgrade: OperatorUpgrade, effect: UpgradeEffect) -> typing.Optional[tuple[str, str]]:
+    """Return why an upgrade must not begin now, and the remedy. Return None if it may begin.
+
+    :param effect: nodes of the upgrade, and the reasons against it
+    """
+    if not effect.refused:
+        return None
+    why = (
+        f"the upgrade {upgrade.text} {effect.text}, and must not begin now: {join_first(effect.refused, between=' ')}"
+        " The operator was not changed"
+    )
+    remedy = "Correct this, or remove version from operators_packages. Then run stage operators again"
+    return why, remedy
 
 
 def _refuse_upgrade(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> None:

@@ -19,6 +19,7 @@ from .._model.operators.operators import (
     MADE_FOR,
     NETWORK,
     NFD,
+    RESTARTS_DRIVERS,
     SRIOV,
     TABLE,
     TRAINER,
@@ -227,7 +228,11 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     if not seen.olm:
         return ()
     return tuple(
-        {**found, "upgrade": intent.cluster.disruption != "none" or row.operator.name not in _OF_DRIVERS}
+        {
+            **found,
+            "upgrade": intent.cluster.disruption != "none" or row.operator.name not in _OF_DRIVERS,
+            **({"operator": row.operator.name} if row.operator.name in RESTARTS_DRIVERS else {}),
+        }
         for row in _list_needed_operators(intent, seen, wishes)
         if _wants_package(row.operator, seen, wishes) and (found := find_package(row.operator, wishes)) is not None
     )

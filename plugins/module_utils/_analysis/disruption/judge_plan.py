@@ -151,6 +151,7 @@ def list_refusals(
     planned: DisruptionPlan,
     inventory: typing.Sequence[str],
     waivers: typing.Sequence[Waiver] = (),
+    stage: str = "network",
 ) -> tuple[str, ...]:
     """Return the reasons for which the objects must not be applied, each with its remedy; empty if they may be applied.
 
@@ -159,6 +160,7 @@ def list_refusals(
     :param inventory: names of the nodes of the inventory
     :param waivers: waivers of the intent. Only the refusal that a node itself uses a NIC whose driver changes can be
         waived; waivers of other findings are ignored
+    :param stage: stage that makes the change, which the remedies name
     """
     refused = (
         finding
@@ -166,4 +168,5 @@ def list_refusals(
         if finding.status in (FAIL, UNKNOWN)
         and not (finding.check == UPLINK and any(waiver.covers(finding) for waiver in waivers))
     )
-    return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
+    texts = (f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
+    return tuple(text.replace("stage network", f"stage {stage}") for text in texts)

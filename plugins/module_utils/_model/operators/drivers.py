@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.phrases import count_of
+from ..base.text import join_first
 from ..boundary.kubernetes import LabelValue, ObjectName, Subdomain
 from ..boundary.words import Version, Word
 from ..kubernetes.disruption import DriverAction, LabelSelector
@@ -97,6 +99,39 @@ class DriverChange:
     kept_out: tuple[Subdomain, ...] = ()
     all_pods: bool = False
     limit: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorUpgrade:
+    """Another release of an operator of NVIDIA, or other values of its chart. Either can change its driver, which the
+    operator then restarts on all nodes that have it.
+
+    :ivar operator: name of the operator; an operator without a driver restarts nothing
+    :ivar text: the upgrade, as text, such as ``chart gpu-operator-v26.3.0 -> v26.3.3``
+    :ivar driver: fields of ``spec.driver`` of the ClusterPolicy that the upgrade sets; empty if it sets none
+    """
+
+    operator: str
+    text: str
+    driver: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class UpgradeEffect:
+    """What the upgrade of an operator does to nodes, and why it must not begin now.
+
+    :ivar nodes: nodes on which it restarts a driver; those outside of the inventory are marked
+    :ivar refused: reasons against it, each with its remedy; empty if it may begin
+    """
+
+    nodes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The effect as text, such as ``restarts the driver of 2 nodes: a, b``."""
+        names = f": {join_first(self.nodes)}" if self.nodes else ""
+        return f"restarts the driver of {count_of(len(self.nodes), 'node')}{names}"
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:

@@ -31,6 +31,7 @@ class DesiredOperator:
     :ivar source_namespace: namespace of the CatalogSource; empty for the namespace in which one of this name exists
     :ivar target_namespaces: namespaces that the operator watches; empty for all
     :ivar upgrade: whether another version may replace the installed one
+    :ivar operator: name of the operator, such as ``gpu-operator``; empty for one that restarts no driver of nodes
     """
 
     package: str
@@ -41,6 +42,7 @@ class DesiredOperator:
     source_namespace: str = ""
     target_namespaces: tuple[str, ...] = ()
     upgrade: bool = True
+    operator: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

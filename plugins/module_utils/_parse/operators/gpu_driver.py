@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Predict the effect of nvidia-peermem (spec.driver.rdma.enabled) in the ClusterPolicy of the GPU operator.
+"""Predict the restart of the GPU driver by nvidia-peermem (spec.driver.rdma.enabled in the ClusterPolicy of the GPU
+operator), or by an upgrade of the operator.
 
 The operator runs the driver of GPUs in a DaemonSet on each node with a GPU, in the inventory or not, and recreates its
 pods if the setting changes. Before that, it evicts the pods that use GPUs. [src NVIDIA/gpu-operator
@@ -13,9 +14,45 @@ import typing
 
 from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.host import DriverOfNodes
-from ..._model.operators.drivers import DriverChange
+from ..._model.operators.drivers import DriverChange, OperatorUpgrade
 from ..._model.operators.operators import GPU_LABEL
 from ..kubernetes.resource import Resource, items_of, mapping_at, name_of, number_of, title_of
+
+
+def parse_gpu_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade) -> typing.Optional[DriverChange]:
+    """Return the change of the GPU driver that an upgrade of the operator causes: a restart, or the end of the driver
+    on all nodes at the same time where the upgrade disables it. Return None if the operator runs no driver before and
+    after it. A driver of objects of kind NVIDIADriver counts, because the operator rolls it out in the same way.
+
+    :param policy: the ClusterPolicy in the cluster
+    :param upgrade: the upgrade; its fields of ``spec.driver`` replace those of the policy
+    :raises ResourceError: the object does not have the form of its kind
+    """
+    there, name = mapping_at(policy, "spec", "driver"), name_of(policy)
+    runs, goes = there.get("enabled") is not False, upgrade.driver.get("enabled") is False
+    if not runs and upgrade.driver.get("enabled") is not True:
+        return None
+    new = upgrade.driver.get("upgradePolicy")
+    policies = {**mapping_at(there, "upgradePolicy"), **(new if isinstance(new, dict) else {})}
+    reason = f"an upgrade of the GPU operator restarts its driver (ClusterPolicy {name}; {upgrade.text})"
+    return _make_reload(name, reason, {**policies, "autoUpgrade": policies.get("autoUpgrade") is True and not goes})
+
+
+def _make_reload(name: str, reason: str, upgrade: typing.Mapping[str, typing.Any]) -> DriverChange:
+    """Return a restart of the driver.
+
+    :param name: name of the ClusterPolicy
+    :param upgrade: the upgradePolicy by which the operator restarts the driver
+    :raises ResourceError: the limit is not a number
+    """
+    most = number_of(upgrade.get("maxParallelUpgrades", 1), "ClusterPolicy: maxParallelUpgrades")
+    return DriverChange(
+        name,
+        "reload",
+        reason,
+        (most or None) if upgrade.get("autoUpgrade") is True else None,
+        all_pods=mapping_at(upgrade, "drain").get("enable") is True,
+    )
 
 
 def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
@@ -32,15 +69,9 @@ def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
         return None
     if mapping_at(driver, "rdma").get("enabled") is True or _is_owned(policy):
         return None
-    upgrade, name = mapping_at(driver, "upgradePolicy"), name_of(policy)
-    most = number_of(upgrade.get("maxParallelUpgrades", 1), "ClusterPolicy: maxParallelUpgrades")
-    return DriverChange(
-        name,
-        "reload",
-        f"the GPU operator restarts its driver (ClusterPolicy {name}, spec.driver.rdma.enabled false -> true)",
-        (most or None) if upgrade.get("autoUpgrade") is True else None,
-        all_pods=mapping_at(upgrade, "drain").get("enable") is True,
-    )
+    name = name_of(policy)
+    reason = f"the GPU operator restarts its driver (ClusterPolicy {name}, spec.driver.rdma.enabled false -> true)"
+    return _make_reload(name, reason, mapping_at(driver, "upgradePolicy"))
 
 
 def parse_gpu_driver(resource: Resource) -> tuple[DriverOfNodes, dict[str, str]]:

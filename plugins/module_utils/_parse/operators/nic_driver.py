@@ -15,7 +15,7 @@ import typing
 
 from ..._model.base.marks import MANAGER, is_ours
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
-from ..._model.operators.drivers import DriverChange
+from ..._model.operators.drivers import DriverChange, OperatorUpgrade
 from ..kubernetes.core import tolerates_taint
 from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
 
@@ -71,6 +71,25 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
         found,
         at_once=number_of(upgrade.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
         affinity=terms,
+    )
+
+
+def parse_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade) -> typing.Optional[DriverChange]:
+    """Return the reload of the driver that an upgrade of NVIDIA's network operator causes. Return None if the policy
+    has no driver, or no ``autoUpgrade``, without which the operator replaces no pod of the driver that runs.
+
+    :param policy: the NicClusterPolicy in the cluster
+    :raises ResourceError: the object does not have the form of its kind
+    """
+    rollout, name = mapping_at(policy, "spec", "ofedDriver", _UPGRADE), name_of(policy)
+    if rollout.get("autoUpgrade") is not True:
+        return None
+    return DriverChange(
+        name,
+        "load",
+        f"an upgrade of NVIDIA's network operator reloads its driver (NicClusterPolicy {name}; {upgrade.text})",
+        number_of(rollout.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
+        affinity=_parse_affinity(policy),
     )
 
 

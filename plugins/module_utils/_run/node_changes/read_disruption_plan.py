@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.drains.operator_turns import count_operations, list_begun_upgrades
+from ..._analysis.controllers.drains.operator_turns import list_begun_upgrades
 from ..._analysis.controllers.drains.room import GateInputs
 from ..._analysis.controllers.sriov.card_firmware import CardTemplates, writes_firmware
 from ..._analysis.disruption.driver_links import DriverUses
@@ -23,7 +23,7 @@ from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, FunctionHolder, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.scope import Scope
-from ..._model.operators.drivers import DriverChange
+from ..._model.operators.drivers import OperatorUpgrade
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._model.operators.sriov_operator import Policy
 from ..._observe.kubernetes import machines
@@ -34,9 +34,6 @@ from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
-from ..._parse.operators.gpu_driver import parse_gpu_driver_change
-from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operations
-from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from ..cluster.function_holders import FunctionHolders
 from ..cluster.removal.driver import find_device_users
 from .card_templates import TEMPLATE, explain_unread, read_card_templates
@@ -44,6 +41,7 @@ from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
 from .machine_configs.read_ulimits import read_lost_ulimits
+from .read_driver_changes import list_upgraded_drivers, read_driver_change, read_gpu_driver_change
 from .read_turns import TurnReader
 
 #: of another kind of cluster: where the API server does not know them, there are none
@@ -61,6 +59,7 @@ class RenderedObjects:
     :ivar host_configs: MachineConfigs and KubeletConfigs
     :ivar nic_policies: the NicClusterPolicy, of which a cluster has only one
     :ivar peermem: whether the run enables nvidia-peermem in the ClusterPolicy of the GPU operator
+    :ivar upgrade: upgrade of an operator, which can restart its driver; None for no upgrade
     """
 
     policies: tuple[Policy, ...] = ()
@@ -68,6 +67,7 @@ class RenderedObjects:
     host_configs: tuple[Resource, ...] = ()
     nic_policies: tuple[Resource, ...] = ()
     peermem: bool = False
+    upgrade: typing.Optional[OperatorUpgrade] = None
 
     @property
     def are_for_nodes(self) -> bool:
@@ -214,9 +214,10 @@ def read_plan(
     if rendered.are_for_nodes:
         # first, because unread kinds are reported in the order of the reads
         reader.read_nodes()
-    driver = _read_driver_change(reader, rendered)
-    gpu = _read_gpu_driver_change(reader) if rendered.peermem else None
-    changes = tuple(change for change in (driver, gpu) if change is not None)
+    driver = read_driver_change(reader, rendered.nic_policies)
+    gpu = read_gpu_driver_change(reader) if rendered.peermem else None
+    upgraded = list_upgraded_drivers(reader, rendered.upgrade) if rendered.upgrade is not None else ()
+    changes = tuple(change for change in (driver, gpu, *upgraded) if change is not None)
     if not rendered.are_for_nodes and not changes:
         return make_untouched_plan(inventory, reader.unread)
     live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {})
@@ -301,53 +302,6 @@ def _add_holders(live: Live, reader: _Reader, planned: DisruptionPlan, prefix: s
     """
     holders = reader.read_holders(list_configured(planned.nodes), prefix)
     return dataclasses.replace(live, holders=None if "Pod" in reader.unread else holders)
-
-
-def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Optional[DriverChange]:
-    """Return how the rendered NicClusterPolicy changes the driver that NVIDIA's network operator loads. Return None if
-    it changes nothing, or if the current policy cannot be read.
-
-    :param reader: reader of the cluster, which records kinds that cannot be read
-    :param rendered: objects to apply
-    """
-    for wanted in rendered.nic_policies:
-        there = next((item for item in reader.items("NicClusterPolicy") if name_of(item) == name_of(wanted)), None)
-        if "NicClusterPolicy" in reader.unread:
-            # its driver is unknown, not absent
-            continue
-        if there is not None and not reader.is_whole("NicClusterPolicy", there):
-            continue
-        change = parse_driver_change(wanted, there)
-        if change is not None:
-            kept_out = list_kept_out(reader.read_nodes(), there)
-            return _limit_by_operations(reader, dataclasses.replace(change, kept_out=kept_out))
-    return None
-
-
-def _limit_by_operations(reader: _Reader, change: DriverChange) -> DriverChange:
-    """Return the change of a driver with the limit of NVIDIA's maintenance operator, if that is higher. Where the Helm
-    chart of the network operator has ``operator.maintenanceOperator.useRequestor``, it is the only limit.
-    [k8s-operator-libs pkg/upgrade/upgrade_requestor.go ProcessUpgradeRequiredNodes]
-    """
-    found = [item for item in reader.items("MaintenanceOperatorConfig") if name_of(item) == NAME]
-    if change.action != "load" or not found or change.at_once is None:
-        return change
-    at_once, limit = count_operations([parse_parallel_operations(item) for item in found], len(reader.read_nodes()))
-    if at_once is not None and at_once <= change.at_once:
-        return change
-    return dataclasses.replace(change, at_once=at_once, limit=limit)
-
-
-def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
-    """Return the restart of the GPU driver that enabling nvidia-peermem causes. Return None if nothing changes, if the
-    ClusterPolicy cannot be read, or if there is not exactly one, because stage host then changes nothing.
-
-    :param reader: reader of the cluster, which records kinds that cannot be read
-    """
-    found = reader.items("ClusterPolicy")
-    if len(found) != 1 or not reader.is_whole("ClusterPolicy", found[0]):
-        return None
-    return parse_gpu_driver_change(found[0])
 
 
 def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Live:

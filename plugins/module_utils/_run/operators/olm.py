@@ -16,6 +16,7 @@ from ..._model.base.errors import RdmaError
 from ..._model.base.phrases import describe_unread_remedy
 from ..._model.base.text import cut_plain
 from ..._model.kubernetes.apply import AppliedObject
+from ..._model.operators.drivers import UpgradeEffect
 from ..._model.operators.olm import GROUP, DesiredOperator, OlmFacts, OperatorStatus
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
@@ -24,10 +25,11 @@ from ..._observe.kubernetes.outcome import Outcome
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators import olm as observe
 from ..._observe.operators.operator_namespaces import find_absent, refuse_package, try_to_refuse
-from ..._plan.olm import Arranged, plan_operator_objects
+from ..._plan.olm import Arranged, list_upgrades, plan_operator_objects
 from ..cluster.state_lines import StateLines
 from ..cluster.watch import WatchFeed, take_settled
 from .read_olm import KINDS, SELECTORS, list_subscription_namespaces, read_olm, take
+from .upgrade_effect import AskUpgrade, UpgradeGate
 
 _RIGHTS = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
 #: seconds for which news is gathered before it is judged
@@ -65,6 +67,8 @@ class Installer:
         that OLM retries it
     :param haste: divisor of all waiting times
     :param trusted: names of namespaces that are used without an examination of the rights in them
+    :param ask: function that reads on which nodes an upgrade restarts a driver, and what is against it. It is called
+        before the first write, and again right before the InstallPlan is approved
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Installer:
         stamp: typing.Callable[[], str],
         haste: float = 1.0,
         trusted: typing.Container[str] = (),
+        ask: AskUpgrade = lambda _upgrade: UpgradeEffect(),
     ) -> None:
         self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = (
             cluster,
@@ -85,7 +90,9 @@ class Installer:
             stamp,
             haste,
         )
-        self._trusted = trusted
+        self._trusted, self._gate = trusted, UpgradeGate(ask)
+        #: InstallPlans that must not be approved now, each with the reason and the remedy
+        self._held: dict[Place, tuple[str, str]] = {}
         self._outcomes: list[Outcome] = []
         #: of each package: the kind of its trouble, and since when
         self._since: dict[str, tuple[str, float]] = {}
@@ -113,7 +120,8 @@ class Installer:
                     f" in namespace {wish.namespace}"
                 )
         absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
-        arranged = plan_operator_objects(wishes, seen, dict(self._find_untrusted_namespaces(wishes, seen)))
+        untrusted = dict(self._find_untrusted_namespaces(wishes, seen))
+        arranged = plan_operator_objects(wishes, seen, untrusted, self._gate.read(list_upgrades(wishes, seen)))
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause, absent))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
         rest = [wish for wish in arranged.waited_for if wish.package not in refused]
@@ -184,15 +192,11 @@ class Installer:
             stand = explained.stand
             if step.approve:
                 self._outcomes.append(self._build_approval_outcome(step))
-                yield dataclasses.replace(
-                    stand, phase="planned", detail=f"InstallPlan {stand.namespace}/{step.approve} would be approved"
-                )
+                detail = f"InstallPlan {stand.namespace}/{step.approve} would be approved"
+                yield dataclasses.replace(stand, phase="planned", detail=detail + self._gate.describe(wish.package))
             elif wish.package in changed:
-                yield dataclasses.replace(
-                    stand,
-                    phase="planned",
-                    detail="its objects would be created or changed; the result of OLM cannot be predicted",
-                )
+                detail = "its objects would be created or changed; the result of OLM cannot be predicted"
+                yield dataclasses.replace(stand, phase="planned", detail=detail + self._gate.describe(wish.package))
             else:
                 yield stand
 
@@ -257,6 +261,9 @@ class Installer:
             return dataclasses.replace(
                 stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
             )
+        if (stand.namespace, step.approve) in self._held:
+            why, remedy = self._held[stand.namespace, step.approve]
+            return dataclasses.replace(stand, phase="failed", detail=why, remedy=remedy)
         if trouble is None:
             self._since.pop(stand.package, None)
             return stand
@@ -289,8 +296,12 @@ class Installer:
         :param now: monotonic time in seconds
         """
         stand, place = step.stand, (step.stand.namespace, step.approve)
-        if step.approve and place not in self._approved:
+        if step.approve and place not in self._approved and place not in self._held:
             try:
+                refusal = self._gate.ask_again(stand.namespace)
+                if refusal is not None:
+                    self._held[place] = refusal
+                    return
                 self._cluster.patch("InstallPlan", *place, {"spec": {"approved": True}})
                 self._approved[place] = ""
                 self._outcomes.append(self._build_approval_outcome(step))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads, right before an operator of NVIDIA is upgraded, on which nodes that restarts a driver, and whether it may
+begin. The decision is the one of stage network: _analysis/disruption/judge_plan.py.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.disruption.judge_plan import list_refusals
+from ..._model.intent.intent import ClusterIntent
+from ..._model.operators.drivers import OperatorUpgrade, UpgradeEffect
+from ..._model.run.findings import Waiver
+from ..._observe.kubernetes.client import Cluster
+from ..._plan.olm import refuse_effect
+from ..node_changes.read_disruption_plan import RenderedObjects, read_plan
+
+AskUpgrade = typing.Callable[[OperatorUpgrade], UpgradeEffect]
+
+
+def read_upgrade_effect(
+    cluster: Cluster,
+    upgrade: OperatorUpgrade,
+    inventory: typing.Sequence[str],
+    intent: ClusterIntent,
+    waivers: typing.Sequence[Waiver] = (),
+) -> UpgradeEffect:
+    """Return the nodes on which the upgrade restarts a driver, and the reasons against it. Nothing is changed.
+
+    :param inventory: names of the nodes of the run
+    :param intent: settings of the intent that all fabrics share
+    :param waivers: waivers of the intent
+    :raises ApiError: the API server cannot be reached
+    :raises ResourceError: an object is malformed
+    """
+    planned = read_plan(cluster, "", RenderedObjects(upgrade=upgrade), inventory, intent)
+    return UpgradeEffect(
+        tuple(node.title for node in planned.nodes if node.driver),
+        list_refusals(intent, planned, inventory, waivers, "operators"),
+    )
+
+
+class UpgradeGate:
+    """The upgrades by OLM that restart drivers of nodes, and whether they may begin.
+
+    :param ask: function that reads on which nodes an upgrade restarts a driver, and what is against it
+    """
+
+    def __init__(self, ask: AskUpgrade) -> None:
+        self._ask = ask
+        self._found: dict[tuple[str, str], tuple[OperatorUpgrade, UpgradeEffect]] = {}
+
+    def read(self, upgrades: typing.Mapping[tuple[str, str], OperatorUpgrade]) -> dict[str, tuple[str, str]]:
+        """Return why packages must not be upgraded, each with the remedy. A package that may be upgraded is left out.
+
+        :param upgrades: upgrades, by the namespace of the operator and its package
+        :raises ApiError: the API server cannot be reached
+        """
+        self._found = {place: (upgrade, self._ask(upgrade)) for place, upgrade in upgrades.items()}
+        refusals = {package: refuse_effect(*pair) for (_space, package), pair in self._found.items()}
+        return {package: refusal for package, refusal in refusals.items() if refusal is not None}
+
+    def describe(self, package: str) -> str:
+        """Return the nodes on which the upgrade of a package restarts a driver, as the end of a text; empty if there
+        are none.
+        """
+        return "".join(
+            f"; the upgrade {upgrade.text} {effect.text}"
+            for (_space, name), (upgrade, effect) in self._found.items()
+            if name == package and effect.nodes
+        )
+
+    def ask_again(self, namespace: str) -> typing.Optional[tuple[str, str]]:
+        """Return why an InstallPlan of a namespace must not be approved now, and the remedy. Return None if it may be.
+        One InstallPlan can upgrade all operators of its namespace.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        upgrades = [upgrade for (space, _package), (upgrade, _effect) in self._found.items() if space == namespace]
+        refusals = (refuse_effect(upgrade, self._ask(upgrade)) for upgrade in upgrades)
+        return next((refusal for refusal in refusals if refusal is not None), None)
