@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import Kept
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.foreign import Kept
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.plan_roll import plan_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.rolls.roll_cluster import RollCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
