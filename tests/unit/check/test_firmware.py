@@ -129,7 +129,7 @@ def test_without_tools_what_runs_decides() -> None:
         (
             settings(LINK_TYPE_P1=("ETH(2)", None)),
             "unknown",
-            "LINK_TYPE_P1 is ETH(2), and its value after the next reset is not reported",
+            "LINK_TYPE_P1 is ETH(2) now. Its value after the next reset was not reported",
         ),
         (
             lambda hca: dataclasses.replace(
