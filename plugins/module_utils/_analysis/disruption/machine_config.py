@@ -227,7 +227,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 expected,
                 why,
                 "Find the program that changes MachineConfigs (oc get machineconfig --sort-by"
-                f" .metadata.creationTimestamp), then {again}.",
+                f" .metadata.creationTimestamp --show-managed-fields), and stop it. Then {again}.",
             )
         elif roll.others:
             why = (
