@@ -141,14 +141,14 @@ def check_pool(pool: DriverPool) -> Finding:
 
 def _describe_image(pool: DriverPool) -> str:
     unsure = "" if pool.signed is not None else "; whether the kernel accepts unsigned modules is unknown"
-    return f"{_describe_way(pool)}: {pool.image}{unsure}"
+    return f"image {pool.image}, {_describe_way(pool)}{unsure}"
 
 
 def _describe_way(pool: DriverPool) -> str:
     if pool.digest:
-        return "driver image named by digest"
+        return "named by its digest"
     if pool.policy.precompiled:
-        return "precompiled"
+        return "with a precompiled driver"
     by = "with OpenShift's driver toolkit" if pool.host.os == "rhcos" else "with packages of the distribution"
     # only the network operator searches for a precompiled image
     instead = (
@@ -156,7 +156,9 @@ def _describe_way(pool: DriverPool) -> str:
         if pool.policy.kind in OF_NICS
         else ""
     )
-    return f"driver compiled on each of {count_of(len(pool.nodes), 'node')} {by}, which takes minutes{instead}; image"
+    return (
+        f"with which each of {count_of(len(pool.nodes), 'node')} compiles the driver {by}, which takes minutes{instead}"
+    )
 
 
 def _make_finding(pool: DriverPool, status: typing.Literal["fail", "warn"], why: str, remedy: str) -> Finding:
