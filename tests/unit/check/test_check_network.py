@@ -438,7 +438,8 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
             "for a different intent.",
             (
                 'kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":true}}\'. Delete the object:'
-                " kubectl delete machineconfig 99-old. When the nodes may reboot, set paused to false."
+                " kubectl delete machineconfig 99-old. When the nodes may reboot, run the command for the"
+                " pools again with false in place of true."
             ),
         ),
         (
