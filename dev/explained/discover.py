@@ -115,8 +115,8 @@ EXPLAINED: dict[str, Explanation] = {
             "mstflint -d ADDRESS query",
         ),
         remedy=(
-            "Give each card its own GUIDs again (they are on its label) with `mstflint -d ADDRESS -guid 0x... sg`, and"
-            " reset the card. Switch off one of the two cards until then. Then run stage `discover` again."
+            "Drain the nodes. Give each card its own GUIDs again (they are on its label) with `mstflint -d ADDRESS"
+            " -guid 0x... sg`, and reset the card. Then run stage `discover` again."
         ),
     ),
     "discover.hardware_addresses": Explanation(
@@ -167,7 +167,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "Correct `select` and `hcas_per_node` if the intent is wrong. Otherwise repair the HCA: reseat it, load"
-            " `mlx5_ib`, or set `LINK_TYPE_P1` and reboot the node. Then run stage `discover` again."
+            " `mlx5_ib`, or set `LINK_TYPE_P1`, then drain and reboot the node. Then run stage `discover` again."
         ),
     ),
     "discover.models": Explanation(
@@ -269,8 +269,8 @@ EXPLAINED: dict[str, Explanation] = {
             "dmesg",
         ),
         remedy=(
-            "Give the BIOS of the node the same version, and the same setting of NPS or SNC, as on the other nodes,"
-            " and reboot the node. Then run stage `discover` again."
+            "Drain the node, give its BIOS the same version, and the same setting of NPS or SNC, as on the other"
+            " nodes, and reboot it. Then run stage `discover` again."
         ),
     ),
     "discover.pcie": Explanation(
@@ -289,8 +289,9 @@ EXPLAINED: dict[str, Explanation] = {
             "cat /sys/bus/pci/devices/0000:3c:00.0/current_link_speed",
         ),
         remedy=(
-            "Reseat the card, or move it to a slot that offers the expected speed and width. Check the settings of the"
-            " slot in the BIOS. Then run stage `discover` again."
+            "Drain the node and check the settings of the slot in its BIOS. If they are right, power the node off"
+            " and reseat the card, or move it to a slot that offers the expected speed and width. Then run stage"
+            " `discover` again."
         ),
     ),
     "discover.port": Explanation(
@@ -395,8 +396,9 @@ EXPLAINED: dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query SRIOV_EN NUM_OF_VFS",
         ),
         remedy=(
-            "Firmware: run `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8` on the node, then power-cycle it. BIOS:"
-            " enable SR-IOV. Stage `platform` with `platform_settle: true` does both. Then run stage `discover` again."
+            "Firmware: run `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8` on the node, then drain and"
+            " power-cycle it. BIOS: drain the node and enable SR-IOV. Stage `platform` with `platform_settle: true`"
+            " does both. Then run stage `discover` again."
         ),
     ),
 }

@@ -54,8 +54,9 @@ EXPLAINED: dict[str, Explanation] = {
             "ibportstate LID PORT query",
         ),
         remedy=(
-            "Replace the cables that limit the links. Otherwise check the speeds that are enabled at both ports"
-            " (`ibportstate LID PORT query`). Then run stage `fabric` again."
+            "Run `ibportstate LID PORT query` for both ports of each link, and enable the higher rate where a port"
+            " excludes it. Otherwise replace the cable or the transceiver while no job uses the link. Then run"
+            " stage `fabric` again."
         ),
     ),
     "fabric.errors": Explanation(
@@ -105,9 +106,9 @@ EXPLAINED: dict[str, Explanation] = {
             "mlxlink -d ADDRESS -c -e -m",
         ),
         remedy=(
-            "Physical errors: clean and reseat the cable at both ends, then replace the cable, then the port."
-            " Discards: look for the slow receiver behind the port. Then run `ibqueryerrors --clear-errors` and run"
-            " stage `fabric` again."
+            "Physical errors: while no job uses the link, clean and reseat the cable at both ends, then replace the"
+            " cable, then the port. Discards: repair the device behind the port that receives too slowly. Then run"
+            " `ibqueryerrors --clear-errors` and run stage `fabric` again."
         ),
     ),
     "fabric.foreign": Explanation(
@@ -345,9 +346,9 @@ EXPLAINED: dict[str, Explanation] = {
             "journalctl -u opensm",
         ),
         remedy=(
-            "No master: start the subnet manager again (`systemctl start opensm`), look in its log for the reason why"
-            " it ended, and run a second subnet manager as standby. Two masters: stop all subnet managers except one,"
-            " check their logs, and give each its own priority. Then run stage `fabric` again."
+            "No master: start the subnet manager again (`systemctl start opensm`), read its log for the reason why"
+            " it ended, and start a second subnet manager on another machine. Two masters: stop all subnet managers"
+            " except one, check their logs, and give each its own priority. Then run stage `fabric` again."
         ),
     ),
     "fabric.partitions": Explanation(
@@ -440,8 +441,9 @@ EXPLAINED: dict[str, Explanation] = {
             "mlxlink -d ADDRESS -m",
         ),
         remedy=(
-            "Reseat or replace the cable or transceiver, then check the speeds that are enabled at both ports"
-            " (`ibportstate LID PORT query`). Then run stage `fabric` again."
+            "Run `ibportstate LID PORT query` for both ports, and enable the higher rate where a port excludes it."
+            " Otherwise reseat or replace the cable or the transceiver while no job uses the link. Then run stage"
+            " `fabric` again."
         ),
     ),
     "fabric.routes": Explanation(
@@ -465,8 +467,10 @@ EXPLAINED: dict[str, Explanation] = {
             "ibtracert SOURCE_LID DESTINATION_LID",
         ),
         remedy=(
-            "Run stage `fabric` again. If the finding remains, read the log of the subnet manager for errors of the"
-            " switch, restart the management agent of the switch or the switch, and run stage `fabric` again."
+            "Wait a minute, because the subnet manager may have changed the routes during the stage. If `ibtracert`"
+            " does not reach the destination, read the log of the subnet manager for errors of the switch. At a"
+            " time without jobs, restart the management agent of the switch, or the switch. Then run stage `fabric`"
+            " again."
         ),
     ),
     "fabric.select": Explanation(
@@ -506,7 +510,7 @@ EXPLAINED: dict[str, Explanation] = {
             "saquery -s",
             "sminfo",
         ),
-        remedy="Run a second subnet manager with a lower priority on another machine, then run stage `fabric` again.",
+        remedy="Start a second subnet manager with a lower priority on another machine. Then run stage `fabric` again.",
     ),
     "fabric.topology": Explanation(
         means=(
@@ -554,8 +558,8 @@ EXPLAINED: dict[str, Explanation] = {
             "ibnetdiscover",
         ),
         remedy=(
-            "Check the ports of both switches (`iblinkinfo --down`), and reseat or replace the cable. Then run stage"
-            " `fabric` again."
+            "Run `iblinkinfo --down` to find the ports of the leaf and of the other switches that are down. Enable"
+            " them, and reseat or replace their cables. Then run stage `fabric` again."
         ),
     ),
 }

@@ -123,9 +123,9 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl describe nicdevices.configuration.net.nvidia.com -A",
         ),
         remedy=(
-            "Change the setting (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`) and power-cycle the node, or set"
-            " `platform_settle: true`, which does both. If NVIDIA's operator manages the NIC, change the setting in its"
-            " NicConfigurationTemplate. Then run stage `platform` again."
+            "Change the setting (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`), then drain and power-cycle the node,"
+            " or set `platform_settle: true`, which does both. If NVIDIA's operator manages the NIC, change the"
+            " setting in its NicConfigurationTemplate. Then run stage `platform` again."
         ),
     ),
     "platform.iommu": Explanation(
@@ -260,8 +260,8 @@ EXPLAINED: dict[str, Explanation] = {
             "lspci -vvv -s ADDRESS",
         ),
         remedy=(
-            "Raise `NUM_OF_VFS` in the firmware and reset the node (`platform_settle: true` does both), or reduce"
-            " `virtual_functions`. Then run stage `platform` again."
+            "Raise `NUM_OF_VFS` in the firmware, then drain and reset the node (`platform_settle: true` does both),"
+            " or reduce `virtual_functions`. Then run stage `platform` again."
         ),
     ),
 }

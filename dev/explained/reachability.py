@@ -137,8 +137,9 @@ EXPLAINED: dict[str, Explanation] = {
             "mlxlink -d ADDRESS -c -m",
         ),
         remedy=(
-            "Check the named element first: read the error counters at both link ports (`ibqueryerrors`), then reseat"
-            " or replace the cable, then replace the HCA. Then run stage `reachability` again."
+            "Check the component in the subject first: read the error counters at both ends of its cable"
+            " (`ibqueryerrors`), drain the node, and reseat or replace the cable. If the pings still fail, replace"
+            " the HCA. Then run stage `reachability` again."
         ),
     ),
 }

@@ -119,8 +119,9 @@ EXPLAINED: dict[str, Explanation] = {
             "oc get kubeletconfig",
         ),
         remedy=(
-            "Set `rdma_cluster.host.kubelet` (OpenShift), or set cpuManagerPolicy and topologyManagerPolicy in the"
-            " kubelet configuration and restart the kubelet. Then run stage `tuning` again."
+            "Set `rdma_cluster.host.kubelet` (OpenShift), or drain the node, set cpuManagerPolicy and"
+            " topologyManagerPolicy in the kubelet configuration, and restart the kubelet. Then run stage `tuning`"
+            " again."
         ),
     ),
     "tuning.memory": Explanation(

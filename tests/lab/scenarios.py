@@ -185,8 +185,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "compute",
                 ("no subnet manager", "sm-1 mlx5_0", "has ended"),
                 (
-                    "Start the subnet manager again, look in its log for the reason why it ended, and run a"
-                    " second subnet manager as standby. Then run stage fabric again."
+                    "On that machine, read the log of the subnet manager and start it again (opensm: journalctl -u"
+                    " opensm, systemctl start opensm)."
                 ),
             ),
         ),
@@ -202,7 +202,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.one_master",
                 "compute",
                 ("the subnet manager hangs: sm-1 mlx5_0",),
-                "Check the process of the subnet manager and its log on that machine, and restart it.",
+                "On that machine, read the log of the subnet manager and restart it",
             ),
         ),
         (Injection("sm-stopped", {"fabric": "fabric-1"}),),
@@ -216,7 +216,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.standby",
                 "compute",
                 ("no standby",),
-                ("Run a second subnet manager with a lower priority on another machine, then run stage fabric again."),
+                ("Start a second subnet manager with a lower priority on another machine"),
                 status="warn",
             ),
         ),
@@ -249,7 +249,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.island",
                 "*fabric-1-leaf-2*",
                 ("cut off", "all links from these switches to the other switches are down"),
-                "Check the ports of these switches towards the spines",
+                "check the ports that lead to other switches",
             ),
         ),
         (Injection("leaf-cut", {"fabric": "fabric-1"}),),
@@ -277,7 +277,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.hcas",
                 "worker-1 compute",
                 ("mlx5_0",),
-                "Bring up the missing ports: check the cable of each port",
+                "check the cable and the switch port of each port that it does not show as Active",
             ),
             Expected(
                 "a link with one lane of four",
@@ -285,8 +285,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "worker-2 mlx5_4",
                 ("100 Gb/s", "4X"),
                 (
-                    "Reseat or replace the cable or transceiver, and check the speeds that are enabled at"
-                    " both ports (ibportstate LID PORT query). Then run stage fabric again."
+                    "Otherwise reseat or replace the cable or the transceiver while no job uses the link. Then run"
+                    " stage fabric again."
                 ),
             ),
             Expected(
@@ -294,7 +294,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.errors_growing",
                 "worker-2 mlx5_1",
                 ("SymbolErrorCounter +",),
-                "Clean and reseat the cable at both ends, and run stage fabric again",
+                "clean and reseat the cable at both ends",
             ),
         ),
         (
@@ -312,7 +312,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.errors_growing",
                 "worker-2 mlx5_1",
                 ("PortXmitDiscards +", "(congestion)"),
-                "look for the slow receiver behind the port",
+                "Repair the device behind the port that receives too slowly",
             ),
             Expected(
                 "a counter at its maximum",
@@ -340,7 +340,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.hcas",
                 "worker-1 compute",
                 ("3 HCAs",),
-                "look for the missing HCA with lspci and dmesg on the node",
+                "run lspci and dmesg on worker-1, and repair or install the missing HCA",
             ),
         ),
         (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),
@@ -786,7 +786,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                     "messages lost",
                     "Messages are lost on the path",
                 ),
-                "Check the finding reachability.suspect and the error counters on the path",
+                "Repair the link on the path whose error counters increase",
             ),
         ),
         (Injection("mad-loss", {"worker": "worker-2", "device": "mlx5_1", "percent": "30"}),),
@@ -818,7 +818,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "network.lint_select",
                 "storage worker-1",
                 ("nearest is eth1", "deviceID is 10c9, and the policy requires 1583"),
-                "Correct select of the fabric, or correct the reason under 'why'",
+                "Correct select of fabric storage, or correct the reason under 'why'",
             ),
         ),
         variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": []},
@@ -1129,7 +1129,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                     "left-behind.sriovnetwork.openshift.io",
                     "does not exist: its operator was removed, but its webhook remained",
                 ),
-                "delete the configuration that names it",
+                "delete the configuration that names this Service",
             ),
         ),
         (Injection("webhook-left"),),
@@ -1217,7 +1217,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "network.allocatable",
                 "storage worker-2",
                 ("NotReady",),
-                "Restore the node: check its power, its kubelet and its management network.",
+                "restore its power, its kubelet (systemctl status kubelet) or its management network.",
             ),
         ),
         (

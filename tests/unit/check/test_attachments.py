@@ -695,7 +695,7 @@ def test_a_node_offers_as_many_pieces_as_the_intent_asks_for() -> None:
     assert look("host_device", 4, **four).status == "pass" and look("host_device", 5, **four).status == "pass"
     for offered in (1, 64):
         finding = look("rdma_shared", offered)
-        assert (finding.status, finding.measured) == ("fail", f"{offered} allocatable")
+        assert (finding.status, finding.measured) == ("fail", f"{offered} shared allocatable")
         assert finding.expected == "63 shared allocatable" and "delete pod" in finding.remedy
     assert look("rdma_shared", None).status == "unknown"
     assert look("host_device", 3, **four).status == "fail"

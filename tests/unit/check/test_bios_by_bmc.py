@@ -238,7 +238,7 @@ def test_what_a_node_fails_for_its_bmc_names() -> None:
     # with all of it on, the BMC still is evidence
     on = one(told(bios(), **no_memory), "platform.bios", "mlx5_0")
     assert "The BMC reports as required: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why
-    assert on.remedy.startswith("In the BIOS, increase the memory for PCI"), "both switches are on"
+    assert on.remedy.startswith("Drain the node. In its BIOS, increase the memory for PCI"), "both switches are on"
     assert (
         "The BMC of the node reports no settings: dead."
         in one(told("dead", **no_memory), "platform.bios", "mlx5_0").why
@@ -262,8 +262,8 @@ def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
     answer: typing.Optional[str], proof: typing.Any, status: str
 ) -> None:
     (said,) = about(told(answer, BiosIntent(sriov=True), **proof), "worker-1 BMC")
-    assert (said.status, said.measured) == (status, "not read" if answer else "no BMC")
-    assert ("rdma_bmc_address" in said.remedy) == (answer is None)
+    assert (said.status, said.measured) == (status, "not read" if answer else "not read: no BMC in the inventory")
+    assert ("Set rdma_bmc_address" in said.remedy) == (answer is None)
 
 
 def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
@@ -362,7 +362,8 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     assert finding.remedy.startswith(
         "Set ProcVirtualization to Enabled with the module linerate.rdma.bios (wanted: {iommu: true})"
     ) and finding.remedy.endswith(
-        "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again."
+        "Drain the node, enable VT-d (Intel) or IOMMU (AMD) in its BIOS, and reboot it. If no pod uses vfio-pci, you"
+        " can waive this finding instead. Then run stage platform again."
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")
     assert unread.status == "unknown" and "ProcVirtualization Disabled" in unread.why

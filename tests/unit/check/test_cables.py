@@ -61,8 +61,8 @@ def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
     assert finding.why == (
         "The ports leaf-1 port 4 and leaf-2 port 5 each report port 1 of"
         " 0x000000000a000001 at the other end of their cable. Two devices have this GUID, or the node that"
-        " reported the topology reports a cable that does not exist. The stages use the"
-        " first cable."
+        " reported the topology reports a cable that does not exist. The run uses the first"
+        " of these cables."
     )
     assert "mstflint -d ADDRESS -guid" in finding.remedy and "put that node first in the inventory" in finding.remedy
 
@@ -101,7 +101,7 @@ def test_cables_without_end_are_told_in_a_few_words() -> None:
     )
     assert {finding.status for finding in findings} == {"fail"} and len(findings) == 33
     assert (findings[-1].subject, findings[-1].measured) == ("compute cables", "100 ports with several cables")
-    assert "the node that reported the topology invents cables" in findings[-1].why
+    assert "the node that reported the topology reports cables that do not exist" in findings[-1].why
     (finding,) = told(cabled(*((PORT, 1 + number % 3, 1 + number // 3) for number in range(150))))
     assert (
         finding.measured == "150 cables at this port"

@@ -334,7 +334,7 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
     assert finding.status == "warn" and "This HCA is set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
         "If a fabric of the intent uses this HCA, set its link type to InfiniBand on the node"
-        " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
+        " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), then drain and reboot the node."
     )
 
 

@@ -164,8 +164,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "warn",
             "from quay.io itself, although mirrors exist",
-            "Set pods.image of fabric compute to the name with the digest, then run stage operators again."
-            " To print this name, run skopeo",
+            "to print the name with the digest, and set pods.image of fabric compute to it.",
         ),
         (
             DIGEST,
@@ -181,7 +180,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "fail",
             "no permitted registry: quay.io/site is blocked",
-            "to the name with the digest",
+            "to print the name with the digest, and set pods.image of fabric compute to it.",
         ),
         (
             DIGEST,
@@ -327,7 +326,7 @@ def test_an_image_has_one_finding_that_names_all_who_ask_for_it() -> None:
     found = check(wishes(compute=TAG, storage=DIGEST), ImageFacts((rule("quay.io/site"),), named=named))
     assert {item.subject: item.status for item in found} == {f"image {TAG}": "warn", f"image {DIGEST}": "pass"}
     (bad,) = [item for item in found if item.status == "warn"]
-    assert "pods.image of fabric compute, rdma_observers_image to the name with the digest" in bad.remedy
+    assert "set pods.image of fabric compute, rdma_observers_image to it" in bad.remedy
     assert "docker://quay.io/site/rdma-tools:1" in bad.remedy and "'{{.Name}}@{{.Digest}}'" in bad.remedy
     assert "ImageDigestMirrorSet own" in bad.why
 

@@ -87,9 +87,7 @@ def test_what_is_not_known_and_what_comes_from_elsewhere_is_no_pass() -> None:
     unlisted, elsewhere = findings(
         unlisted=("images of operator nfd: helm said no",), elsewhere=("operator nfd: quay.io/a/b:1",)
     )
-    assert (
-        unlisted.status == "unknown" and "because of this error: images of operator nfd: helm said no." in unlisted.why
-    )
+    assert unlisted.status == "unknown" and "The error is: images of operator nfd: helm said no." in unlisted.why
     assert "Otherwise correct the error. Then run stage operators again." in unlisted.remedy
     assert elsewhere.status == "fail" and "quay.io/a/b:1" in elsewhere.measured and "for nfd" in elsewhere.remedy
     (nameless,) = findings(elsewhere=("nfd",))

@@ -221,7 +221,9 @@ def test_a_fabric_that_could_not_be_written() -> None:
         sync=None,
         unmade={"storage": "no physical function is selected"},
     )
-    assert found(facts, "network.policy_accepted").why == "no physical function is selected"
+    assert found(facts, "network.policy_accepted").why == (
+        "No object was made for the fabric: no physical function is selected."
+    )
     assert found(facts, "network.allocatable").status == "unknown"
 
 
@@ -240,7 +242,10 @@ def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
         "The node offers this number, but the run stopped to wait for it, because the SR-IOV operator does not complete"
         " the node. Last state: the wait broke off."
     )
-    assert "Correct the error that they show. Then run stage network again." in finding.remedy
+    assert (
+        "and correct the error in syncStatus and lastSyncError of its status. Then run stage network again."
+        in finding.remedy
+    )
 
 
 @pytest.mark.parametrize(
@@ -433,7 +438,8 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
             "for a different intent.",
             (
                 'kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":true}}\'. Delete the object:'
-                " kubectl delete machineconfig 99-old. When the nodes may reboot, set paused to false."
+                " kubectl delete machineconfig 99-old. When the nodes may reboot, run the command for the"
+                " pools again with false in place of true."
             ),
         ),
         (

@@ -311,7 +311,7 @@ def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_se
     nowhere = dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, namespace=""))
     unnamed = only(look(dataclasses.replace(GOOD, installations=(nowhere,))), "operators.single")
     assert (unnamed.status, unnamed.measured.partition("/")[0]) == ("fail", "no namespace")
-    assert "has no namespace, so it is damaged" in unnamed.why and "operator_namespace" not in unnamed.remedy
+    assert "without its namespace, so they are damaged" in unnamed.why and "operator_namespace" not in unnamed.remedy
     two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
     elsewhere = dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1))
     there = only(look(dataclasses.replace(GOOD, installations=(elsewhere,))), "operators.single")
@@ -356,9 +356,9 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             NFD,
             hca(None),
             (WORKER,),
-            "No physical function of the node has SR-IOV. Values of sriov_totalvfs: mlx5_0 absent",
+            "VFs offered (sriov_totalvfs): mlx5_0 absent",
         ),
-        (CAPABLE, NFD, hca(0), (WORKER,), "sriov_totalvfs: mlx5_0 0"),
+        (CAPABLE, NFD, hca(0), (WORKER,), "VFs offered (sriov_totalvfs): mlx5_0 0"),
         # who looks
         (CAPABLE, NFD, hca(16), (), "the cluster has no DaemonSet of nfd-worker"),
         (CAPABLE, NFD, hca(16), None, "is unknown, because its workers could not be read"),

@@ -435,7 +435,10 @@ def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
     )
     found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
     assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
-    assert "Service ops/hook does not exist" in found.why and "delete the configuration that names it" in found.remedy
+    assert (
+        "Service ops/hook does not exist" in found.why
+        and "delete the configuration that names this Service" in found.remedy
+    )
 
 
 def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:

@@ -203,7 +203,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
             "SR-IOV is disabled in the BIOS or",
-            "Enable SR-IOV in both",
+            "Follow the remedies of the findings of stage platform",
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)",

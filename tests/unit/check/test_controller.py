@@ -67,7 +67,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
     nothing = {"library": "", "server": "", "rights": None}
     cases: typing.Sequence[tuple[dict[str, typing.Any], set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
-        ({"library": "24.1.9"}, {"library"}, "whose library is too old for them"),
+        ({"library": "24.1.9"}, {"library"}, "whose Python library kubernetes is too old"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
         ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
         (
@@ -96,8 +96,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         left = [finding for finding in alone if finding.status == "warn" and finding.subject != "teardown"]
         assert {finding.check.partition(".")[2] for finding in left} == bad
         assert all(
-            "do not need this, so it is only a warning. The stages operators, network," in finding.why
-            for finding in left
+            "do not need it, so this is a warning. The stages operators, network," in finding.why for finding in left
         )
 
 

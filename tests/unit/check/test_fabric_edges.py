@@ -539,14 +539,14 @@ def uplinks_of(speed: str, all_of_them: bool = False) -> typing.Callable[[Topolo
 @pytest.mark.parametrize("end", [("0x0000000000000200", 60), ("0x0000000000000300", 1)])
 def test_one_end_tells_that_a_link_between_switches_could_be_more(end: tuple[str, int]) -> None:
     slow = SeenCapabilities((SlowPort(*end, "106.25 Gbps"),), 1000)
-    for speed, measured in (("HDR", "200 Gb/s"), ("????", "4x????")):
+    for speed, measured in (("HDR", "200 Gb/s (4X, 50 Gb/s per lane)"), ("????", "width 4x, speed unknown")):
         finding = one(
             cabled(2, change=uplinks_of(speed), capabilities=slow), "fabric.rate", "leaf-1 port 60 - spine-1 port 1"
         )
         assert (finding.status, finding.measured, finding.expected) == (
             "fail",
             measured,
-            "106.25 Gbps, the highest rate of both ports",
+            "106.25 Gb/s per lane, the highest rate of both ports",
         )
 
 

@@ -157,7 +157,7 @@ def test_version_of_a_nic_of_another_vendor_is_not_compared_with_sysfs_and_has_n
         (
             settings(LINK_TYPE_P1=("ETH(2)", None)),
             "unknown",
-            "LINK_TYPE_P1 is ETH(2), and its value after the next reset is not reported",
+            "LINK_TYPE_P1 is ETH(2) now. Its value after the next reset was not reported",
         ),
         (
             lambda hca: dataclasses.replace(

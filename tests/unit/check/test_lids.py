@@ -73,11 +73,11 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
         "The LID in sysfs of worker-2 mlx5_0 port 1 is therefore wrong, or it changed during the stage."
     )
     assert (
-        "run smpquery nodeinfo 33 as root on another node, and compare its PortGuid with the last 8 bytes of"
+        "Run smpquery nodeinfo 33 as root on another node, and compare its PortGuid with the last 8 bytes of"
         " /sys/class/infiniband/mlx5_0/ports/1/gids/0 on worker-2. If they differ or smpquery fails, worker-2 reports"
         " a wrong LID:" in finding.remedy
     )
-    assert "If they are equal, let the subnet manager sweep the fabric" in finding.remedy
+    assert "If they are equal, let the subnet manager assign the LIDs again" in finding.remedy
     assert finding.remedy.endswith("Then run stage fabric again.")
     assert finding.expected == "in sysfs of each port the LID that the subnet manager assigned to it"
 

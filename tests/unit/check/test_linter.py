@@ -351,7 +351,7 @@ def test_a_policy_on_an_address_of_a_node_is_held_back_and_names_how_the_other_n
     world = dataclasses.replace(WORLD, in_use={"w1": {"eth1": "the address of the node 10.0.0.5"}})
     (found,) = [one for one in lint(FABRIC, (STORAGE,), world, ("w1",)) if one.check == "network.lint_uplink"]
     assert found.status == "fail" and "carries the address of the node 10.0.0.5" in found.measured
-    assert "take this label and the group rdma_nodes from the node" in found.remedy
+    assert "remove this label from the node and remove the node from the group rdma_nodes" in found.remedy
 
 
 def test_a_function_that_does_not_change_or_serves_a_bond_or_a_network_may_be_selected() -> None:
@@ -514,7 +514,7 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
             changed(STORAGE, node_selector={"rdma": "no"}),
             ("w1",),
             "fail",
-            "0 physical functions, no policy selects the node",
+            "0 physical functions: no policy selects the node",
         ),
         (STORAGE, ("w2",), "unknown", "node not in the cluster"),
     ],

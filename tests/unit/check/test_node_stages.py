@@ -108,11 +108,11 @@ def test_discover_without_nodes_or_answers_is_unknown() -> None:
     ("port", "measured", "remedy"),
     [
         ({"state": "DOWN", "physical_state": "Polling"}, "DOWN, Polling", "cable"),
-        ({"state": "DOWN", "physical_state": "Disabled"}, "DOWN, Disabled", "Enable the port"),
+        ({"state": "DOWN", "physical_state": "Disabled"}, "DOWN, Disabled", "Run ibportstate LID 1 enable as root"),
         ({"state": "INIT", "sm_lid": None, "lid": None}, "no subnet manager", "Start a subnet manager"),
         ({"state": "ARMED"}, "ARMED, LinkUp", "log of the subnet manager"),
         ({"state": "DOWN", "physical_state": "LinkErrorRecovery"}, "LinkErrorRecovery", "replace the cable"),
-        ({"lid": None}, "LID 0", "Run stage discover again"),
+        ({"lid": None}, "LID 0", "If ibstat on the node still shows LID 0"),
     ],
 )
 def test_discover_names_a_bad_port_as_what_it_is(port: dict[str, typing.Any], measured: str, remedy: str) -> None:
@@ -123,7 +123,7 @@ def test_discover_names_a_bad_port_as_what_it_is(port: dict[str, typing.Any], me
         spare.status == "warn"
         and measured in spare.measured
         and remedy in spare.remedy
-        and "Stage fabric determines the fabric" in spare.why
+        and "this HCA may belong to no fabric of the intent" in spare.why
     )
     bad = {f"mlx5_{index}": world.hca(1, index, **port) for index in (0, 1, 4)}
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **bad))))
@@ -304,7 +304,7 @@ def test_discover_warns_of_a_narrow_slot_and_of_unread_files() -> None:
     assert (
         one(findings, "discover.pcie", "worker-1 mlx5_0").status,
         one(findings, "discover.pcie", "worker-1 mlx5_0").measured,
-    ) == ("warn", "32 GT/s x8")
+    ) == ("warn", "PCIe link 32 GT/s x8")
     assert one(findings, "discover.read", "worker-1").status == "warn"
 
 
@@ -356,7 +356,7 @@ DRIVERLESS = dataclasses.replace(
             dataclasses.replace(DRIVERLESS, unread=("driver",)),
             "unknown",
             "driver not read",
-            "did not let the run read the driver",
+            "so it is unknown which driver the function has",
         ),
         (
             dataclasses.replace(
@@ -416,20 +416,28 @@ def test_discover_takes_a_bond_for_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("change", "measured", "layer"),
     [
-        ({"sriov": None}, "no sriov_totalvfs", "in the BIOS or in the firmware"),
+        ({"sriov": None}, "no VFs offered: no file sriov_totalvfs", "in the BIOS or in the firmware"),
         (
             {"sriov": None, "sriov_absence": "hidden"},
-            "no sriov_totalvfs",
+            "no VFs offered: no file sriov_totalvfs",
             "The BIOS hides it, or the node is a virtual machine",
         ),
-        ({"sriov": None, "sriov_absence": "off"}, "no sriov_totalvfs", "disabled in the firmware of the NIC"),
+        (
+            {"sriov": None, "sriov_absence": "off"},
+            "no VFs offered: no file sriov_totalvfs",
+            "disabled in the firmware of the NIC",
+        ),
         (
             {"sriov": None, "sriov_absence": "unused"},
-            "no sriov_totalvfs",
+            "no VFs offered: no file sriov_totalvfs",
             "the kernel or the BIOS does not support them",
         ),
-        ({"sriov": Sriov(0, 0)}, "sriov_totalvfs 0", "The firmware of the function"),
-        ({"sriov": Sriov(None, 0)}, "sriov_totalvfs not read", "did not let the run read it"),
+        ({"sriov": Sriov(0, 0)}, "0 VFs offered (sriov_totalvfs)", "The firmware of the function"),
+        (
+            {"sriov": Sriov(None, 0)},
+            "number of offered VFs not read (sriov_totalvfs)",
+            "unknown how many VFs the function offers",
+        ),
     ],
 )
 def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], measured: str, layer: str) -> None:
@@ -443,7 +451,8 @@ def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], m
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **lame))))
     needed = one(findings, "discover.sriov", "worker-1 mlx5_4")
     assert (
-        needed.status == ("unknown" if measured == "sriov_totalvfs not read" else "fail") and not judge(findings).open
+        needed.status == ("unknown" if measured == "number of offered VFs not read (sriov_totalvfs)" else "fail")
+        and not judge(findings).open
     )
 
 
@@ -949,14 +958,14 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             "fail",
             "bus 0x3d needed, buses up to 0x3c available",
             "VF 8 needs bus 0x3d",
-            "Enable ARI",
+            "enable ARI",
         ),
         (
             {"capability": dataclasses.replace(OFFERS, offset=128, stride=32)},
             "fail",
             "buses up to 0x3c available",
             "buses up to 0x3c",
-            "Enable ARI",
+            "enable ARI",
         ),
         # more are wanted than are there
         (
@@ -980,7 +989,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             "unknown",
             "not verified",
             "report different VF BARs",
-            "If a Region has none, enable Above 4G decoding",
+            "If a Region has none, drain the node, enable Above 4G decoding",
         ),
         ({"memory": VfMemory((0, 2))}, "unknown", "not verified", "report different VF BARs", "lspci"),
         (
@@ -993,9 +1002,9 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
         (
             {"sriov_current": 8},
             "unknown",
-            "number of VFs: 8 in the kernel, 0 in the configuration space of the function",
-            "reset without the kernel",
-            "Run stage platform again. If the numbers still differ, reboot",
+            "8 VFs in the kernel, 0 VFs in the configuration space of the function",
+            "reset the function while the kernel kept its number of VFs",
+            "If they differ, drain and reboot the node.",
         ),
     ],
 )

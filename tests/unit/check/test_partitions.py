@@ -63,7 +63,7 @@ def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
     )
     guid = world.hca(1, 0).ports[0].guid
     assert finding.remedy.startswith(
-        f"Make these ports full members of the partition of the other ports: {guid}, in partitions.conf of opensm"
+        f"Make these ports full members of the partition of the other ports: {guid}. In partitions.conf of opensm"
     )
     # other tenants keep their partitions, and no standby takes over with older ones
     assert "'compute=0x0001, ipoib : GUID=full, GUID=full;'" in finding.remedy and "-HUP" in finding.remedy
@@ -90,7 +90,7 @@ def test_two_limited_members_with_different_keys_do_not_meet_each_other() -> Non
     (found,) = told((FULL,), (FULL,), (FULL,), (LIMITED,), (LIMITED, "0x0002"), (FULL, OTHER))
     assert (found.status, found.measured) == ("fail", "2 of 6 ports do not share a partition with all others")
     assert all(f"{node} mlx5_0 has 0x7fff (limited)" in found.why or "0x0002" in found.why for node in "de")
-    assert "0x3, 0x4," in found.remedy
+    assert "0x3, 0x4." in found.remedy
     # one of both is a full member, or both are full members of another partition
     assert told((FULL,), (FULL,), (FULL,), (LIMITED,), (FULL, "0x0002")) == []
     assert told((FULL,), (FULL,), (FULL,), (LIMITED, OTHER), (LIMITED, OTHER, "0x0002")) == []

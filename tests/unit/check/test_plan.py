@@ -440,7 +440,7 @@ def test_a_pool_of_the_user_s_own_wins_over_worker() -> None:
 )
 def test_what_cannot_be_read_is_unknown_and_stops(kind: str) -> None:
     found = judged(live(unread={kind: "forbidden"}), POLICY)[("network.disruption", f"cluster {kind}")]
-    assert (found.status, found.measured) == ("unknown", "forbidden")
+    assert (found.status, found.measured) == ("unknown", f"{kind} objects not read: forbidden")
 
 
 @pytest.mark.parametrize("kind", ["Pod", "PodDisruptionBudget", "MachineConfigPool"])

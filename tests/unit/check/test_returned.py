@@ -128,7 +128,7 @@ def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome:
 
 def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
     (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
-    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not compared")
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "HCAs and links not compared")
     assert "The data from before the reset contains no HCA" in finding.why and "-e rdma_from=discover" in finding.remedy
 
 
@@ -151,7 +151,7 @@ def test_machine_with_none_of_the_guids_and_addresses_of_before_is_another(own: 
     guid = card.node_guid and "0x946dae0300119999"
     other = NodeHcas((dataclasses.replace(card, netdevs=netdevs, node_guid=guid),))
     (found,) = check({"a": own}, {"a": ObservedHcas(other)})
-    assert (found.status, found.measured) == ("unknown", "a different machine")
+    assert (found.status, found.measured) == ("unknown", "HCAs of a different machine")
     assert "none of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
     assert [item.status for item in check({"a": own}, {"a": ObservedHcas(own)})] == ["pass"]
 

@@ -262,7 +262,7 @@ def test_what_the_server_denies_is_named() -> None:
         "stage bandwidth": "fail",
         "namespaces of the jobs": "warn",
         "training jobs": "warn",
-        "bringing nodes to what is wanted": "warn",
+        "changes of the nodes": "warn",
         "stage tuning": "fail",
     }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured

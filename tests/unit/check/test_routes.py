@@ -67,14 +67,15 @@ def test_lids_without_a_port_are_told_whatever_the_routing(
 ) -> None:
     (finding,) = checked(tree(), lambda tables: with_ports(tables, LEAF, dict.fromkeys(holes, UNTOLD)), routing)
     assert (finding.check, finding.subject, finding.status) == ("fabric.routes", "leaf-0 no port", "unknown")
-    assert finding.measured == f"no path to {len(holes)} LID{'s' if len(holes) > 1 else ''}"
+    lids = f"{len(holes)} LID{'s' if len(holes) > 1 else ''}"
+    assert finding.measured == f"no port for {lids} in the forwarding table"
     assert f"LID {holes[0]} of node-{holes[0]}" in finding.why
 
 
 def test_a_spine_without_a_port_is_named_once_for_all_leaves() -> None:
     # host 16 of leaf 7 is reached through spine 7
     (finding,) = checked(tree(), lambda tables: with_ports(tables, guid(2, 7), {112: UNTOLD}))
-    assert (finding.subject, finding.measured) == ("spine-7 no port", "no path to 1 LID")
+    assert (finding.subject, finding.measured) == ("spine-7 no port", "no port for 1 LID in the forwarding table")
 
 
 def test_tables_that_were_not_read_are_unknown() -> None:
@@ -87,7 +88,9 @@ def test_tables_that_were_not_read_are_unknown() -> None:
             for table in with_ports(tables, LEAF, dict.fromkeys(range(64, 128), UNTOLD))
         ],
     )
-    assert [(item.subject, item.measured) for item in findings] == [("leaf-0 unread", "no path to 64 LIDs")]
+    assert [(item.subject, item.measured) for item in findings] == [
+        ("leaf-0 unread", "forwarding table not read for 64 LIDs")
+    ]
 
 
 @pytest.mark.parametrize(("routing", "status"), [("static", "fail"), ("adaptive", "warn"), (None, "warn")])

@@ -812,7 +812,10 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
         ),
         ("dcb is not installed", "Install dcb on node-2"),
         ("nvidia-smi exists neither on the node nor in the root of a driver container", "Install the NVIDIA driver"),
-        ("nvidia-smi does not report the GPU 0000:2a:00.0, which is on PCI", "Xid 79 and power-cycle the node"),
+        (
+            "nvidia-smi does not report the GPU 0000:2a:00.0, which is on PCI",
+            "Xid 79, and drain and power-cycle the node",
+        ),
         ("nvidia-smi does not report the GPU 0000:2a:00.0, which is on PCI", "the GPU: nvidia-smi -r -i ADDRESS."),
         ("this nvidia-smi does not support the field fabric.health", "Update the GPU driver on node-2"),
         ("ib0: only the driver packages of NVIDIA provide it (class/net/ib0/ecn)", "Install DOCA-OFED on node-2"),

@@ -152,7 +152,7 @@ def test_no_remedy_names_another_vendor_s_tool(place: typing.Callable[[Vendor], 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 def test_an_rdma_driver_is_named_by_vendor_with_the_packages_that_have_it(vendor: Vendor) -> None:
     for text in (without_rdma_device(vendor), functions_without_rdma_device(vendor), policy_for_rdma(vendor)):
-        assert text.startswith(f"Load the RDMA driver: modprobe {vendor.rdma}.")
+        assert text.startswith(f"Load the RDMA driver on the node: modprobe {vendor.rdma}.")
         assert "apt install linux-modules-extra-$(uname -r)" in text and vendor.package in text
 
 
@@ -171,7 +171,8 @@ def test_an_rdma_driver_is_named_by_vendor_with_the_packages_that_have_it(vendor
 )
 def test_virtual_functions_are_made_by_the_tool_of_the_vendor(name: str, enable: str, more: str) -> None:
     vendor = next(vendor for vendor in VENDORS if vendor.name == name)
-    assert enable in without_sriov(vendor) and more in without_functions(vendor)
+    assert enable in without_sriov(vendor) and enable in without_functions(vendor)
+    assert more in vendors.more_functions(nic(vendor))
 
 
 def test_a_nic_that_is_not_in_the_table_has_no_tool_of_others() -> None:

@@ -156,9 +156,9 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
 @pytest.mark.parametrize(
     ("change", "key", "measured"),
     [
-        ({"profile": "ipoib"}, "validate.profile on rdma_fabrics[0].virtual_functions", "8"),
+        ({"profile": "ipoib"}, "validate.profile on rdma_fabrics[0].virtual_functions", "8 virtual functions"),
         ({"network__vlan": 5}, "validate.profile on rdma_fabrics[0].network.vlan", "5"),
-        ({"resource_name": ""}, "validate.profile on rdma_fabrics[0].resource_name", "none"),
+        ({"resource_name": ""}, "validate.profile on rdma_fabrics[0].resource_name", "no resource_name"),
         ({"resource_name": "mlx-compute"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx-compute'"),
         ({"resource_name": "_mlx"}, "validate.names on rdma_fabrics[0].resource_name", "'_mlx'"),
         ({"resource_name": "mlx\n"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx\n'"),
@@ -174,7 +174,7 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
         ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 HCA listed"),
         ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
-        ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0"),
+        ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0 virtual functions"),
         (
             {"virtual_functions": -1},
             "validate.numbers on rdma_fabrics[0].virtual_functions",
@@ -421,8 +421,9 @@ def test_no_hca_belongs_to_two_fabrics(
     both = fabrics(select={"hcas_per_node": 1, **mine})
     both[1].update(profile="sriov_infiniband", select={"hcas_per_node": 1, **theirs})
     found = {finding.check: finding for finding in closing(both).values()}
-    assert found["validate.claims"].measured == measured if measured else "validate.claims" not in found
+    assert bool(measured) == ("validate.claims" in found)
     if measured:
+        assert found["validate.claims"].measured == f"{measured}, which rdma_fabrics[0].select also selects"
         assert (
             found["validate.claims"].subject == "rdma_fabrics[1].select"
             and "rdma_fabrics[0].select" in found["validate.claims"].expected
@@ -462,7 +463,10 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
 def test_an_inventory_of_which_a_source_is_unread_never_passes(fabrics: typing.Any) -> None:
     said = "the inventory file other.yml does not exist. Give the file that contains the group rdma_nodes (-i FILE)"
     (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)).values()
-    assert (finding.check, finding.measured) == ("validate.nodes", "1 host, without those of an unread source")
+    assert (finding.check, finding.measured) == (
+        "validate.nodes",
+        "1 host, without the hosts of a source that was not read",
+    )
     assert f"because this source could not be read: {said}." in finding.why and "-i" in finding.remedy
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",))) == {}
 
@@ -495,12 +499,12 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         (
             {"check": "platform.error", "reason": "I want green"},
             "rdma_waivers[0].check",
-            "a check of something that a stage verifies",
+            "a check of a property of the cluster, and not of the stage itself",
         ),
         (
             {"check": "platform.run", "reason": "I want green"},
             "rdma_waivers[0].check",
-            "a check of something that a stage verifies",
+            "a check of a property of the cluster, and not of the stage itself",
         ),
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason of at least 2 words"),
     ],
@@ -821,7 +825,10 @@ def test_a_low_rate_limit_needs_a_reason(
     assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong
     if wrong:
         (finding,) = found.values()
-        assert f"to {limit / 1000:g} Gb/s" in finding.why and f"max_tx_rate to {limit * 1000}." in finding.remedy
+        assert (
+            f"to {limit / 1000:g} Gb/s" in finding.why
+            and f"max_tx_rate of the fabric to {limit * 1000}." in finding.remedy
+        )
 
 
 @pytest.mark.parametrize(
@@ -963,7 +970,7 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
             "unknown key",
             "one of: mtu, ipam (did you mean 'mtu'?)",
             "linerate.rdma has no key of this name",
-            "If you meant 'mtu', rename the key.",
+            "Rename the key to 'mtu' if you meant this key. Otherwise remove it.",
         ),
         (
             "unknown key",
@@ -978,7 +985,12 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
             "The proposal contains no value for this key",
             "Set rdma_fabrics[0].x.",
         ),
-        ("'eight' (string)", "an integer", "The value has another type or another form", "Correct rdma_fabrics[0].x."),
+        (
+            "'eight' (string)",
+            "an integer",
+            "The key requires another type or another form of value",
+            "Set rdma_fabrics[0].x to a value of the form under 'expected'.",
+        ),
     ],
 )
 def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, why: str, remedy: str) -> None:

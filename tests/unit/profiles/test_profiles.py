@@ -278,7 +278,7 @@ ETHERNET = {
         ({**ETHERNET, "network": {"max_tx_rate": -1}}, "network.max_tx_rate", "rejects a negative rate"),
         ({**ETHERNET, "network": {"min_tx_rate": 200, "max_tx_rate": 100}}, "network.min_tx_rate", "EINVAL"),
         ({"profile": "macvlan", "network": {"trust": False}}, "network.trust", "have a trust setting"),
-        ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "uses no device plugin"),
+        ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "request no device"),
         ({"profile": "macvlan", "virtual_functions": 2}, "virtual_functions", "creates no virtual functions"),
         ({"profile": "macvlan", "select": {"hcas_per_node": 1}}, "select.netdev", "refers to one interface"),
         (
@@ -311,7 +311,7 @@ ETHERNET = {
             "One interface belongs to one HCA",
         ),
         ({"profile": "pod_network"}, "ipam", "already have addresses of the cluster network"),
-        ({"profile": "pod_network"}, "select", "No HCA belongs"),
+        ({"profile": "pod_network"}, "select", "so no HCA belongs to the fabric"),
         *(
             (
                 {"profile": "macvlan", word.partition(".")[0]: {word.partition(".")[2]: value}},

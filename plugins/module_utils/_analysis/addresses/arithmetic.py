@@ -44,7 +44,8 @@ def _add_rerun(finding: Finding) -> Finding:
 
 
 def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    return Finding(check_id, subject, FAIL, measured, expected, why, remedy)
+    again = remedy if "run stage" in remedy else f"{remedy.rstrip('.')}. Then run stage validate again."
+    return Finding(check_id, subject, FAIL, measured, expected, why, again)
 
 
 def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Finding]:
@@ -99,7 +100,10 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     :param path: path of the ipam mapping in the intent
     """
     if ipam.gateway is not None and not is_address(ipam.gateway):
-        remedy = "Correct the gateway, or remove it: RDMA traffic in one subnet needs no gateway."
+        remedy = (
+            f"Set {path}.gateway to an address under 'expected', or remove it: RDMA traffic in one subnet needs"
+            " no gateway."
+        )
         yield _report_bad(
             "validate.gateway",
             f"{path}.gateway",
@@ -214,7 +218,8 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
             "contradicts other keys of ipam",
             expected,
             why,
-            f"Correct {path}.{key}. docs/intent.md shows the keys of both ipam types.",
+            f"{'Remove' if expected.startswith('no ') else 'Replace'} {path}.{key} as 'expected' shows."
+            " docs/intent.md shows the keys of both ipam types.",
         )
         for is_wrong, key, expected, why in wrong
         if is_wrong
@@ -259,9 +264,10 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
             subject,
             WARN,
             measured,
-            f"{expected}, and {count_needed_on_a_node(fabric)} spare addresses for the pods of one node",
+            f"{needed + count_needed_on_a_node(fabric)} addresses: {expected}, and"
+            f" {count_needed_on_a_node(fabric)} spare addresses for the pods of one node",
             why,
-            "Enlarge range.",
+            f"Enlarge {subject} by at least {needed + count_needed_on_a_node(fabric) - pool.capacity} addresses.",
         )
     return build_pass("validate.addresses", subject, measured, expected)
 
@@ -299,7 +305,7 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
             f"{poorest} addresses in the smallest share",
             expected,
             why,
-            "Change this key so that each share is larger.",
+            f"Set {path}.pool.{key} so that each share has at least {needed} addresses for pods.",
         )
     return build_pass(
         "validate.addresses",
@@ -318,7 +324,10 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
         return []
     if not pool.on_network(ipam.gateway):
         why = "A pod cannot reach a gateway outside its own network."
-        remedy = "Correct the gateway, or remove it: RDMA traffic in one subnet needs no gateway."
+        remedy = (
+            f"Set {path}.gateway to an address under 'expected', or remove it: RDMA traffic in one subnet needs"
+            " no gateway."
+        )
         return [
             _report_bad(
                 "validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", f"an address in {pool.network}", why, remedy
@@ -359,7 +368,7 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
                         str(network),
                         expected,
                         why,
-                        "Give each fabric its own network.",
+                        f"Set {path} or {other_path} to a network of its own.",
                     )
                 )
         pools.append((path, network))

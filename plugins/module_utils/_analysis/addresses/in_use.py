@@ -20,7 +20,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, jud
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError
 from ..._parse.kubernetes.nv_ipam import Blocks
 from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool, is_pool
-from .pools import count_needed_on_a_node, describe_need, find_pool
+from .pools import build_invalid_range, count_needed_on_a_node, describe_need, find_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"
@@ -63,9 +63,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         try:
             pool = find_pool(ipam)
         except RangeError as error:
-            findings.append(
-                Finding("network.addresses", fabric.name, FAIL, str(error), error.expected, error.why, error.remedy)
-            )
+            findings.append(build_invalid_range(fabric, error))
             continue
         if isinstance(pool, Pool):
             findings.append(_check_free(fabric, pool, nodes, seen))
@@ -159,8 +157,9 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
         " the CNI plugin failed."
     )
     remedy = (
-        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or remove the entries of these addresses:"
-        " kubectl -n kube-system edit ippools.whereabouts.cni.cncf.io. Then run stage network again."
+        "Run the reconciler of whereabouts (its CronJob or DaemonSet in kube-system), which frees these addresses."
+        " If it does not, run kubectl -n kube-system edit ippools.whereabouts.cni.cncf.io, and remove the entries"
+        " of these addresses only. Then run stage network again."
     )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
@@ -240,8 +239,8 @@ def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
         "not read",
         expected,
         f"The pool in the cluster is invalid: {format_clause(broken.why)}.",
-        f"Correct or delete the pool (kubectl -n {broken.namespace} get {broken.kind.lower()}s.nv-ipam.nvidia.com"
-        f" {broken.name} -o yaml). Then run stage network again.",
+        f"Run kubectl -n {broken.namespace} edit {broken.kind.lower()}s.nv-ipam.nvidia.com {broken.name}, and"
+        " correct the field that the error under 'why' names. Then run stage network again.",
     )
 
 

@@ -11,6 +11,7 @@ import typing
 from ..._model.intent.intent import Fabric
 from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
+from ..._model.run.findings import FAIL, Finding
 from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
 from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
 
@@ -103,3 +104,22 @@ def describe_addresses_per_node(fabric: Fabric) -> str:
     if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
     return f"{count_pods_on_a_node(fabric)} pods"
+
+
+def build_invalid_range(fabric: Fabric, error: RangeError) -> Finding:
+    """Return the failed finding of a fabric whose address range is not valid.
+
+    :param fabric: fabric of the intent
+    :param error: error of the range
+    """
+    rerun = "" if "run stage" in error.remedy else " Then run stage network again."
+    remedy = f"{error.remedy.rstrip('. ')}.{rerun}"
+    return Finding(
+        "network.addresses",
+        fabric.name,
+        FAIL,
+        f"{error.field} '{error.seen}'",
+        error.expected,
+        error.why,
+        remedy,
+    )

@@ -55,9 +55,9 @@ def check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
                     f"{subject}.dst",
                     FAIL,
                     str(target),
-                    f"IPv{network.version}",
+                    f"a network of IPv{network.version}, as the range",
                     why,
-                    "Correct dst, or remove the route.",
+                    f"Set {subject}.dst to a network of IPv{network.version}, or remove the route.",
                 )
             )
         elif target.prefixlen == 0:
@@ -96,7 +96,7 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
                 "validate.routes",
                 subject,
                 FAIL,
-                f"gw {way}",
+                f"gw {way}" if way else "no gw, and no gateway of the pool",
                 expected,
                 why,
                 "Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool).",

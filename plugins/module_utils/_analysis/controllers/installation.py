@@ -72,8 +72,8 @@ def _have_run_install(operator: Operator, install: bool, leave: typing.Collectio
     if first:
         return first.capitalize()
     return (
-        "operators_install is true, and this run did not install the operator: correct the other findings of stage"
-        " operators, then run stage operators again without --check"
+        "Correct the other findings of stage operators and run it without --check, so that the run installs the"
+        " operator (operators_install is true)"
     )
 
 
@@ -92,10 +92,10 @@ def describe_half_installed(namespace: str, install: bool = False) -> str:
     :param namespace: namespace of the release
     :param install: whether ``operators_install`` is already true
     """
-    again = "stage operators resumes the installation when it runs again" if install else ""
+    resume = "stage operators resumes" if install else "set operators_install to true, so that stage operators resumes"
     return (
-        f"helm list -n {namespace} --all shows whether the release is incomplete (pending-install) or failed;"
-        f" {again or 'with operators_install: true, stage operators resumes the installation'}"
+        f"Run helm list -n {namespace} --all. If it shows the release as incomplete (pending-install) or failed,"
+        f" {resume} its installation."
     )
 
 

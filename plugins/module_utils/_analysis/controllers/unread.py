@@ -8,7 +8,7 @@ import typing
 
 from ..._model.base.phrases import count_of, format_clause, is_throttled
 from ..._model.base.text import join_first
-from ..._model.run.findings import UNKNOWN, Finding
+from ..._model.run.findings import STAGES, UNKNOWN, Finding
 
 #: errors that the finding quotes
 _QUOTED = 5
@@ -38,10 +38,16 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     """
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
     why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
-    busy = "For too many requests: wait until the API server is less busy. " if any(map(is_throttled, errors)) else ""
+    stage = check.partition(".")[0]
+    again = f"stage {stage}" if stage in STAGES else "the playbook"
+    busy = (
+        " If an error reports too many requests, wait until the API server is less busy."
+        if any(map(is_throttled, errors))
+        else ""
+    )
     remedy = (
-        f"For a missing right: {rights} {busy}For an object with an invalid format: ask its owner to correct it. Then"
-        " run the stage again."
+        f"If an error contains 'forbidden', a right is missing. {rights}{busy} If an object has an invalid format, ask"
+        f" its owner to correct it. Then run {again} again."
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 

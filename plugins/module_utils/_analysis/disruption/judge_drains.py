@@ -35,8 +35,8 @@ def report_unread_blocker(kind: str, reason: str) -> Finding:
         "network.drain",
         f"cluster {kind}",
         UNKNOWN,
-        reason,
-        "nothing that blocks a drain",
+        f"{kind} objects not read: {reason}",
+        f"{kind} objects read, and nothing that blocks a drain",
         why,
         describe_read_remedy("Then run stage network again."),
     )

@@ -141,8 +141,8 @@ def check_node(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) 
             f"{measured}; {count_of(len(node.lost), 'pod')} without a controller",
             f"{expected}; each deleted pod has a controller",
             why,
-            "Before the drain (run stage network with --check to stop before it), save the definitions (kubectl get pod"
-            " -o yaml) and the data of these pods, and create them again after it.",
+            "If the run had --check, nothing was applied: save the definitions (kubectl get pod -o yaml) and the"
+            " data of these pods, then run stage network without --check. After the drain, create the pods again.",
         )
     if node.doubts:
         return _report_doubts(node, measured, expected)
@@ -153,8 +153,9 @@ def _report_doubts(node: NodePlan, measured: str, expected: str) -> Finding:
     evicts = "" if node.driver else ", and evicts no pod for that"
     why = f"The operator changes NICs that may be in use{evicts}: {join_first(node.doubts, _NAMED)}."
     remedy = (
-        "Check these uses. If the run had --check, nothing was applied: stop the pods that must not be interrupted,"
-        " then run stage network without --check. Otherwise the change was applied: check that these pods still run."
+        "If the run had --check, nothing was applied: stop the pods under 'why' that must not be interrupted, then"
+        " run stage network without --check. Otherwise the change was applied: run kubectl get pods for these pods,"
+        " and restart those that do not run."
     )
     return Finding(
         "network.disruption", node.title, WARN, measured, f"{expected}; no NIC that may be in use changes", why, remedy
@@ -171,7 +172,7 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
             " rdma_nodes. Then run stage network again."
         )
     if "no MachineConfigPool selects both" in reasons:
-        return "Correct this key of rdma_cluster.host in the intent, then run stage network again."
+        return "Correct the key of rdma_cluster.host that 'measured' names in the intent, then run stage network again."
     return (
         f"Follow the remedies of the findings operators.daemon and operators.node of {node.title}, then run stage"
         " network again."

@@ -103,7 +103,8 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
         " operators.definition. If the error reports too many requests, wait until the API server is less busy. Then"
         " run stage network again."
     )
-    return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, describe_allowed(cluster), why, remedy)
+    measured, expected = f"{kind} objects not read: {reason}", f"{kind} objects read; {describe_allowed(cluster)}"
+    return Finding("network.disruption", f"cluster {kind}", UNKNOWN, measured, expected, why, remedy)
 
 
 def _report_unlisted(

@@ -80,7 +80,7 @@ def check_rolls(rolls: typing.Iterable[Roll], error: str, check: str = "network.
                 expected,
                 why,
                 "Find the program that changes MachineConfigs (oc get machineconfig --sort-by"
-                f" .metadata.creationTimestamp), then {again}.",
+                f" .metadata.creationTimestamp --show-managed-fields), and stop it. Then {again}.",
             )
         elif roll.others:
             why = (

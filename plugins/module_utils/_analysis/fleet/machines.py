@@ -113,7 +113,9 @@ def _check_node(
             f"The data of {name} was read on the machine that the cluster knows as {whose}. The results of the stages"
             f" for {name} therefore belong to {whose}."
         )
-        remedy = f"Correct ansible_host of {name} and {whose} in the inventory, then run all stages again. {compare}."
+        remedy = (
+            f"{compare}, and correct ansible_host of {name} and {whose} in the inventory. Then run all stages again."
+        )
         return Finding(check_id, name, FAIL, measured, expected, why, remedy)
     if not all(odd.values()):
         why = f"The file /proc/sys/kernel/random/boot_id of {name} was not read, so the data may be of another machine."

@@ -12,11 +12,13 @@ import typing
 #: how ports become full members, after their names. Other tenants keep their partitions; SIGHUP applies the file
 #: without a new election of the master
 JOIN = (
-    "in partitions.conf of opensm, equal on the hosts of all subnet managers: list the port GUIDs of this fabric in one"
-    " partition ('compute=0x0001, ipoib : GUID=full, GUID=full;'), then run pkill -HUP -x opensm on these hosts. With"
-    " UFM, set a PKey instead. Write 'Default=0x7fff, ipoib : ALL=full;' only if the fabric has no other tenants,"
-    " because it makes their ports full members too."
+    "in partitions.conf of opensm, which must be equal on the hosts of all subnet managers, list the port GUIDs of this"
+    " fabric as full members of one partition ('compute=0x0001, ipoib : GUID=full, GUID=full;'), then run pkill -HUP -x"
+    " opensm on these hosts. With UFM, set a PKey instead. Write 'Default=0x7fff, ipoib : ALL=full;' only if the fabric"
+    " has no other tenants, because it makes their ports full members too."
 )
+#: the same as a sentence
+JOIN_SENTENCE = f"I{JOIN[1:]}"
 
 _FULL = 0x8000
 _BASE = 0x7FFF

@@ -60,11 +60,11 @@ VENDORS: tuple[Vendor, ...] = (
         ),
         (
             "Enable SR-IOV in the firmware of the NIC: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then"
-            " power-cycle the node."
+            " drain and power-cycle the node."
         ),
         (
             "Raise the number of virtual functions in the firmware of the NIC: mstconfig -d ADDRESS set"
-            " NUM_OF_VFS=NUMBER, then power-cycle the node."
+            " NUM_OF_VFS=NUMBER, then drain and power-cycle the node."
         ),
         "mstflint -d ADDRESS -i FILE burn, then mstfwreset or a power cycle",
         "mlxlink -d ADDRESS -c -m",
@@ -80,11 +80,11 @@ VENDORS: tuple[Vendor, ...] = (
         "Check that the firmware supports RDMA: niccli -dev ID nvm -getoption support_rdma.",
         (
             "Enable SR-IOV in the firmware of the NIC: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
-            " number_of_vfs_per_pf in the same way, then power-cycle the node."
+            " number_of_vfs_per_pf in the same way, then drain and power-cycle the node."
         ),
         (
             "Raise the number of virtual functions in the firmware of the NIC: niccli -dev ID nvm -setoption"
-            " number_of_vfs_per_pf -scope PORT -value NUMBER, then power-cycle the node."
+            " number_of_vfs_per_pf -scope PORT -value NUMBER, then drain and power-cycle the node."
         ),
         "niccli -dev ID install FILE, then a power cycle",
         "ethtool -m INTERFACE",
@@ -115,12 +115,12 @@ VENDORS: tuple[Vendor, ...] = (
         "AMD's AI NIC software",
         "Check that the profile of the card includes RDMA: nicctl show card profile.",
         (
-            "Give the card a profile with virtual functions: nicctl update card profile --profile pf1_vf1, then reboot"
-            " the node."
+            "Give the card a profile with virtual functions: nicctl update card profile --profile pf1_vf1, then"
+            " drain and reboot the node."
         ),
         (
             "Give the card a profile with more virtual functions: nicctl update card profile --profile NAME, then"
-            " reboot the node."
+            " drain and reboot the node."
         ),
         "nicctl update firmware, then a power cycle",
         "nicctl show port",
@@ -156,7 +156,9 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
     seen = list(hcas)
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
-    found = f"Run modprobe with the kernel module that {_look_up(seen)} lists{f' ({names})' if names else ''}."
+    found = (
+        f"Run modprobe on the node with the kernel module that {_look_up(seen)} lists{f' ({names})' if names else ''}."
+    )
     return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not bind to a function."
 
 
@@ -185,8 +187,9 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
         if vendor is not NVIDIA or not all(hca.pci and hca.pci.device_class == _INFINIBAND for hca in seen)
     )
     return (
-        f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {f'{more} ' if more else ''}If there is"
-        f" still no RDMA device, correct the error in dmesg of {'this function' if len(seen) == 1 else 'the function'}."
+        f"Load the RDMA driver on the node: {modules}. {_describe_missing_module(vendors)}"
+        f" {f'{more} ' if more else ''}If there is still no RDMA device, correct the error in dmesg of"
+        f" {'this function' if len(seen) == 1 else 'the function'}."
     )
 
 
@@ -196,7 +199,8 @@ def enable_functions(hca: Hca) -> str:
     text = (
         vendor.enable_functions
         if vendor
-        else "Enable SR-IOV in the firmware of the NIC with the tool of its vendor, then power-cycle the node."
+        else "Enable SR-IOV in the firmware of the NIC with the tool of its vendor, then drain and power-cycle"
+        " the node."
     )
     return _add_address(text, _list_addresses([hca]))
 
@@ -209,7 +213,7 @@ def more_functions(hca: Hca) -> str:
         if vendor
         else (
             "Raise the number of virtual functions in the firmware of the NIC with the tool of its vendor, then"
-            " power-cycle the node."
+            " drain and power-cycle the node."
         )
     )
     return _add_address(text, _list_addresses([hca]))

@@ -18,8 +18,8 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
             " it, or the node is a virtual machine."
         ),
         (
-            "Enable SR-IOV in the BIOS, and MMCONFIG and ARI if the BIOS offers them, then reboot the node. In a"
-            " virtual machine, no function can create VFs: use a profile without VFs."
+            "Drain the node, enable SR-IOV in its BIOS, and MMCONFIG and ARI if the BIOS offers them, then reboot"
+            " the node. In a virtual machine, no function can create VFs: use a profile without VFs."
         ),
     ),
     "off": (
@@ -29,16 +29,16 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
     "unused": (
         "The function offers VFs in its PCI configuration space, but the kernel or the BIOS does not support them.",
         (
-            "Enable SR-IOV in the BIOS so that it reserves space for VFs, boot a kernel with CONFIG_PCI_IOV, and read"
-            " dmesg for this function."
+            "Drain the node, enable SR-IOV in its BIOS so that it reserves space for VFs, and boot a kernel with"
+            " CONFIG_PCI_IOV. If the function still offers no VFs, correct the error that dmesg shows for it."
         ),
     ),
     None: (
         "SR-IOV is disabled in the BIOS or in the firmware of the NIC, or the function does not support it.",
         (
-            "Run {lspci} as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS and"
-            " reboot the node. Otherwise {disabled} If lspci still does not show it, the NIC does not support SR-IOV:"
-            " use a profile without VFs."
+            "Run {lspci} as root on the node. If it shows Single Root I/O Virtualization, drain the node, enable"
+            " SR-IOV in its BIOS and reboot it. Otherwise {disabled} If lspci still does not show it, the NIC"
+            " does not support SR-IOV: use a profile without VFs."
         ),
     ),
 }

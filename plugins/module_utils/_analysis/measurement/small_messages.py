@@ -42,8 +42,8 @@ def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.O
         return None
     return (
         f"{ratio:g}, without most_latency_us",
-        f"at most {_FAR_RATIO:g}, or most_latency_us beside it",
-        f"No pair would be reported until it takes {ratio:g} times as long as others.",
+        f"at most {_FAR_RATIO:g}, or a limit in most_latency_us",
+        f"The run would report a pair only if it takes {ratio:g} times as long as the other pairs.",
     )
 
 

@@ -58,7 +58,11 @@ GRACE: dict[str, tuple[float, str]] = {
         "Complete the update of the MachineConfigPool: unpause it, or correct the cause of its degraded state.",
     ),
     # the control plane itself has waited for 40 s or more before it says NotReady
-    "node_lost": (120.0, "Restore the node: check its power, its kubelet and its management network."),
+    "node_lost": (
+        120.0,
+        "Run kubectl describe node for the node, and restore its power, its kubelet (systemctl status kubelet)"
+        " or its management network.",
+    ),
     # firmware and memory tests of a large machine
     "rebooting": (
         1800.0,

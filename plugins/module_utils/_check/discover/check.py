@@ -125,9 +125,9 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     expected = "the HCAs and NICs of the node"
     if observed.value is None or observed.error is not None:
         why = (
-            f"The module node_info failed on {name}: {format_clause(observed.error)}."
+            f"The module node_info failed on {name}, so its HCAs and NICs are unknown: {format_clause(observed.error)}."
             if observed.error
-            else f"The module node_info returned nothing from {name}."
+            else f"The module node_info returned nothing from {name}, so its HCAs and NICs are unknown."
         )
         # the report shows the same remedy of several stages once
         remedy = unreachable_nodes.get_remedy(name, by_pods, "Python 3.9 or later", "node_info")
@@ -145,8 +145,8 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     if node.errors:
         why = f"Reading these files failed: {format_clause(join_first(node.errors, 10, '; '))}."
         remedy = (
-            "Run stage discover again: virtual functions that are created or removed during the stage cause this. If"
-            f" the finding remains, read the files on {name} as root (cat), and correct the error."
+            f"Run cat on these files as root on {name}, and correct the error that it prints. If it prints none,"
+            " virtual functions were created or removed during the stage. Then run stage discover again."
         )
         findings.append(
             Finding("discover.read", name, WARN, count_of(len(node.errors), "read error"), "0 read errors", why, remedy)
@@ -189,8 +189,9 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
                 " machines."
             )
             remedy = (
-                f"Run lspci -vv -s {hca.pci.address} as root on the node. If LnkSta shows less than LnkCap, reseat the"
-                " card, or move it to another slot, and run stage discover again. If they agree, waive this finding."
+                f"Run lspci -vv -s {hca.pci.address} as root on the node. If LnkSta shows the same speed and width"
+                " as LnkCap, waive this finding. Otherwise drain the node, power it off, and reseat the card or"
+                " move it to another slot. Then run stage discover again."
             )
             measured, expected = (
                 _describe_link(link.current_speed, link.current_width),
@@ -222,11 +223,12 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
                     "discover.pcie",
                     subject,
                     WARN,
-                    measured,
-                    expected,
+                    f"PCIe link {measured}",
+                    f"PCIe link {expected}",
                     why,
-                    "Reseat the card, or move it to a slot that offers the expected speed and width. Check the"
-                    " settings of the slot in the BIOS. Then run stage discover again.",
+                    "Drain the node and check the settings of the slot in its BIOS. If they are right, power the"
+                    f" node off and reseat the card at {hca.pci.address}, or move it to a slot that offers the"
+                    " expected speed and width. Then run stage discover again.",
                 )
             )
         else:

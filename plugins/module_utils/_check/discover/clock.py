@@ -24,8 +24,8 @@ MOST_APART = 30.0
 TELLS_APART = 2.0
 #: a time service without a mark in the kernel: chronyd without rtcsync
 _UNSYNCHRONISED = (
-    "The kernel reports that its clock is not synchronized, so the clock may drift. chronyc tracking on the node shows"
-    " whether no time service runs, its servers are not reached, or only the option rtcsync is missing."
+    "The kernel reports that its clock is not synchronized, so the clock may drift: no time service runs, the time"
+    " service does not reach its servers, or its option rtcsync is missing."
 )
 
 #: seconds that a node is ahead of the controller, at least and at most
@@ -120,9 +120,10 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
     clock = seen.value
     if clock is None or seen.error is not None:
         why = (
-            f"The module node_info failed on {name}: {format_clause(seen.error)}."
+            f"The module node_info failed on {name}, so the offset of its clock is unknown:"
+            f" {format_clause(seen.error)}."
             if seen.error
-            else f"The module node_info returned no clock from {name}."
+            else f"The module node_info returned no clock from {name}, so the offset of its clock is unknown."
         )
         remedy = (
             f"Follow the remedy of the finding discover.node of {name}. If that finding passes, run ansible"
@@ -132,7 +133,10 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
         return Finding(CHECK, name, UNKNOWN, "clock not read", _describe_expected_offset(), why, remedy)
     if found is None:
         if clock.asked is None or clock.answered is None:
-            why = "The stored data of the node does not contain the times at which the controller queried it."
+            why = (
+                "The stored data of the node does not contain the times at which the controller queried it, so"
+                " the offset of its clock is unknown."
+            )
             remedy = "Run stage discover again, which stores these times."
         else:
             why = (

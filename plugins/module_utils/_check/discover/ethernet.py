@@ -101,10 +101,12 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
                 "Pods get the MTU of the interface of their node. Packets larger than the smaller MTU are dropped"
                 " without an error."
             )
+            number = str(usual[0]) if len(set(usual)) == 1 else "MTU"
+            interface = fabric.select.netdev[0] if len(fabric.select.netdev) == 1 else "INTERFACE"
             remedy = (
                 f"Set the MTU of the interface on {name} to that of the other nodes: in the network configuration of"
-                " the node, and with ip link set dev INTERFACE mtu MTU. Or set mtu of the fabric in the intent, if its"
-                " profile supports this key. Then run stage discover again."
+                f" the node, and with ip link set dev {interface} mtu {number}. Or set mtu of the fabric in the"
+                " intent, if its profile supports this key. Then run stage discover again."
             )
             yield Finding(
                 "discover.port",
@@ -201,16 +203,18 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
             WARN,
             "no network interface",
             expected,
-            "The interface is in another network namespace, or the function is assigned to a virtual machine.",
-            "On the node, list the network namespaces with lsns -t net, and look for the interface with nsenter -t PID"
-            " -n ip link. End the program or the virtual machine that has it, then run stage discover again.",
+            "The node does not show the network interface of this NIC: a pod or another program has it in"
+            " its own network namespace, or the NIC is assigned to a virtual machine.",
+            "On the node, run lsns -t net for the PIDs of the network namespaces, and nsenter -t PID -n ip link for"
+            " each of them, to find the program that has the interface. When no job needs the program or the"
+            " virtual machine any more, end it. Then run stage discover again.",
         )
     states = describe_states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return build_pass("discover.port", subject, states, expected)
     if all(netdev.state is None for netdev in hca.netdevs):
         files = " ".join(f"/sys/class/net/{netdev.name}/operstate" for netdev in hca.netdevs[:MOST])
-        why = f"The kernel did not let the run read {files}."
+        why = f"Reading {files} failed, so the state of the interface is unknown."
         remedy = (
             f"Run cat {files} as root on the node. If it prints an error, drain the node and reload the driver of the"
             " NIC. Then run stage"
@@ -218,8 +222,8 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         )
         return Finding("discover.port", subject, WARN, states, expected, why, remedy)
     why = (
-        "ip link shows the cause: NO-CARRIER is a fault of the cable or of the switch port, and without UP the"
-        " interface was never brought up. Virtual functions have no link while their physical function has none."
+        "The interface carries no packets, and neither do its virtual functions. Either no program brought it up,"
+        " or the cable or the switch port is faulty."
     )
     return Finding(
         "discover.port",
@@ -228,8 +232,9 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         states,
         expected,
         why,
-        "On the node, bring up the interface (ip link set dev INTERFACE up) and check the cable, then run stage"
-        " discover again. The SR-IOV operator brings up the interface when it creates virtual functions.",
+        f"On the node, run ip link show {hca.netdevs[0].name}. If its flags do not contain UP, run ip link set dev"
+        f" {hca.netdevs[0].name} up, or let the SR-IOV operator bring it up in stage network. If they contain"
+        " NO-CARRIER, check the cable and the switch port. Then run stage discover again.",
     )
 
 
@@ -245,7 +250,7 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
     for address in fabric.select.pci:
         subject = f"{name} {fabric.name} {address}"
         hca = by_address.get(address.lower())
-        expected = f"a physical function for {fabric.name}"
+        expected = f"a physical function at this address, for fabric {fabric.name}"
         if hca is None:
             known = (
                 join_first([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS)
@@ -259,9 +264,14 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
                 f"Compare lspci -D on the node with select.pci of the fabric '{fabric.name}'. Correct the address, or"
                 " seat or replace the card. Then run stage discover again."
             )
-            findings.append(Finding("discover.select", subject, FAIL, "no function", expected, why, remedy))
+            findings.append(
+                Finding("discover.select", subject, FAIL, "no PCI function at this address", expected, why, remedy)
+            )
         elif hca.is_virtual:
-            why = f"It is a virtual function of {hca.physical_function}, and a fabric selects physical functions only."
+            why = (
+                f"The address in select.pci is that of a virtual function of {hca.physical_function}, and a"
+                " fabric selects physical functions only."
+            )
             remedy = (
                 f"Put {hca.physical_function} into select.pci of the fabric '{fabric.name}' instead. Then run stage"
                 " discover again."

@@ -44,9 +44,9 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
             f" {join_first(missing, MOST)}, but this node does not."
         )
         remedy = (
-            "Run lspci -nn on the node. If it lists the card, load its driver (modprobe mlx5_ib for NVIDIA), and"
-            " correct the error that dmesg shows. If it does not, the card is defective or not seated: seat or"
-            " replace it. Then run stage discover again. If the node has fewer HCAs on purpose, waive this finding."
+            "If the node has fewer HCAs on purpose, waive this finding. Otherwise run lspci -nn on the node. If it"
+            " lists the card, load its driver (modprobe mlx5_ib for NVIDIA), and correct the error that dmesg"
+            " shows. If it does not list the card, seat or replace the card. Then run stage discover again."
         )
         ethernet = [hca for hca in list_set_to_ethernet(nodes[name]) if describe_address(hca) in missing]
         if ethernet:

@@ -25,14 +25,14 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
         if "driver" in hca.unread:
             path = f"/sys/bus/pci/devices/{hca.pci.address}/driver"
             why, remedy = (
-                f"The kernel did not let the run read the driver of the function: the link {path}.",
+                f"Reading the link {path} failed, so it is unknown which driver the function has.",
                 f"Run readlink {path} as root on {name}. If it prints nothing, load the driver of the function."
                 f" {vendors.load_driver([hca])} Then run stage discover again.",
             )
             return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
         why = (
             f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function"
-            f" {hca.pci.address}. In the second case, dmesg on the node has lines with this address."
+            f" {hca.pci.address}."
         )
         remedy = f"{vendors.load_driver([hca])} Then run stage discover again."
         return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)
@@ -71,24 +71,27 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     :param name: name of the node
     :param hca: PCI function that is checked
     """
-    subject, expected = f"{name} {hca.name}", "sriov_totalvfs of at least 1"
+    subject, expected = f"{name} {hca.name}", "at least 1 VF offered (sriov_totalvfs)"
     if hca.sriov is None:
         why, remedy = why_no_sriov.explain_no_sriov(hca)
         if "again." not in remedy:
             remedy = f"{remedy} Then run stage discover again."
-        return Finding("discover.sriov", subject, FAIL, "no sriov_totalvfs", expected, why, remedy)
+        return Finding("discover.sriov", subject, FAIL, "no VFs offered: no file sriov_totalvfs", expected, why, remedy)
     if hca.sriov.total is None:
         why, remedy = (
-            "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
+            "Reading the file sriov_totalvfs of the function failed, so it is unknown how many VFs the"
+            " function offers.",
             f"Run cat /sys/bus/pci/devices/{hca.pci.address if hca.pci else 'ADDRESS'}/sriov_totalvfs as root on"
             f" {name}. If it prints an error, drain the node and reload the driver of the function. Then run stage"
             " discover again.",
         )
-        return Finding("discover.sriov", subject, UNKNOWN, "sriov_totalvfs not read", expected, why, remedy)
+        return Finding(
+            "discover.sriov", subject, UNKNOWN, "number of offered VFs not read (sriov_totalvfs)", expected, why, remedy
+        )
     if hca.sriov.total == 0:
         why, remedy = (
             "The firmware of the function has SR-IOV enabled, but allows no virtual functions.",
-            f"{vendors.more_functions(hca)} Then run stage discover again.",
+            f"{vendors.enable_functions(hca)} Then run stage discover again.",
         )
-        return Finding("discover.sriov", subject, FAIL, "sriov_totalvfs 0", expected, why, remedy)
+        return Finding("discover.sriov", subject, FAIL, "0 VFs offered (sriov_totalvfs)", expected, why, remedy)
     return build_pass("discover.sriov", subject, f"at most {hca.sriov.total} VFs", expected)

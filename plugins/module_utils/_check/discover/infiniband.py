@@ -86,11 +86,12 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
     if finding.status == PASS or good < wanted:
         return finding
     why = (
-        f"{finding.why} The node has {count_of(good, 'usable HCA')} and the intent requires {wanted}, so this"
-        " HCA may not belong"
-        " to a fabric of the intent. Stage fabric determines the fabric of each HCA."
+        f"{finding.why} This is a warning, because the node has {count_of(good, 'usable HCA')} and the intent"
+        f" requires {wanted}: this HCA may belong to no fabric of the intent."
     )
-    remedy = f"{finding.remedy} If no fabric of the intent uses this HCA, waive this finding instead."
+    remedy = (
+        f"If no fabric of the intent uses this HCA, waive this finding. Otherwise follow these steps. {finding.remedy}"
+    )
     return dataclasses.replace(finding, status=WARN, why=why, remedy=remedy)
 
 
@@ -185,10 +186,11 @@ def describe_change_to_infiniband(hcas: typing.Sequence[Hca], otherwise: str) ->
     if len(able) == 1 and able[0].pci:
         return (
             "If a fabric of the intent uses this HCA, set its link type to InfiniBand on the node (mstconfig -d"
-            f" {able[0].pci.address} set LINK_TYPE_P1=1), and reboot the node. {otherwise} Then run stage discover"
-            " again."
+            f" {able[0].pci.address} set LINK_TYPE_P1=1), then drain and reboot the node. {otherwise} Then run stage"
+            " discover again."
         )
     return (
         "If a fabric of the intent uses these HCAs, set the link type of each of them to InfiniBand on the node"
-        f" (mstconfig -d ADDRESS set LINK_TYPE_P1=1), and reboot the node. {otherwise} Then run stage discover again."
+        f" (mstconfig -d ADDRESS set LINK_TYPE_P1=1), then drain and reboot the node. {otherwise} Then run stage"
+        " discover again."
     )

@@ -113,7 +113,8 @@ def _report(name: str, odd: _Odd, compared: int, alone: bool) -> Finding:
         f"{len(odd.nodes)} of {count_of(compared, 'node')} ({join_first(odd.nodes, _NAMED)}) have a faster model at"
         f" {odd.address}. {_HARM}"
         + (
-            " The other HCAs of this node are of the usual model, so this one may be a wrong spare part."
+            " The other HCAs of this node are of the same model as on the other nodes, so this HCA may be a"
+            " wrong spare part."
             if alone
             else ""
         )

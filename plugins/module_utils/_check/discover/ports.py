@@ -38,7 +38,7 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
         ]
         return PortTrouble(
             seen,
-            f"The kernel did not let the run read {' and '.join(files)}.",
+            f"Reading {' and '.join(files)} failed, so the state of the port is unknown.",
             f"Run cat {' '.join(files)} as root on the node. If it prints an error, drain the node and reload the"
             " driver of the HCA. Then"
             " run stage discover again.",
@@ -48,22 +48,24 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
         return PortTrouble(
             seen,
             "An admin or the subnet manager has disabled the port.",
-            "Enable the port with ibportstate LID PORT enable. If the port at the far end is disabled, use the"
+            f"Run ibportstate LID {port.number} enable as root on a node of the fabric, with the LID that ibstat"
+            " shows for this port. If the switch port at the other end of the cable is disabled, enable it with the"
             " management tool of the switch. Then run stage discover again.",
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
         return PortTrouble(
             seen,
-            "The port finds no link partner: the cable is missing, the cable or transceiver is bad, or the port at the"
-            " far end is off.",
-            "Reseat or replace the cable, and enable the switch port at its far end, then run stage discover again.",
+            "The port finds no port at the other end of its cable: the cable is missing, the cable or a transceiver"
+            " is bad, or the switch port is off.",
+            "Reseat or replace the cable, and enable the switch port at its other end. Then run stage discover again.",
         )
     if port.physical_state != "LinkUp":
         return PortTrouble(
             seen,
             "The link goes up and down, or the port is in a test state.",
-            "Check the error counters of the port (perfquery), and replace the cable or the transceiver. Then run"
-            " stage discover again.",
+            f"Run perfquery -C DEVICE -P {port.number} as root on the node. If SymbolErrorCounter or"
+            " LinkDownedCounter rises between two calls, replace the cable or the transceiver. Otherwise end the"
+            " test of the port at its switch. Then run stage discover again.",
         )
     if port.state == "INIT" and port.sm_lid is None:
         return PortTrouble(
@@ -85,9 +87,9 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
             "The port is active, but the subnet manager has assigned no LID to it."
             if port.lid is None
             else "The port is active and has a LID, but the LID of its subnet manager is 0.",
-            "Run stage discover again: the subnet manager sets its LID and the LID of the port within seconds after the"
-            " port becomes active. If the finding remains, look for this port in the log of the subnet manager (opensm:"
-            " journalctl -u opensm), correct the error there, and run stage discover again.",
+            "Wait a minute: the subnet manager sets both LIDs within seconds after the port becomes active. If"
+            " ibstat on the node still shows LID 0, look for this port in the log of the subnet manager (opensm:"
+            " journalctl -u opensm), and correct the error there. Then run stage discover again.",
         )
     return None
 
@@ -127,7 +129,7 @@ def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
             rate = f"{port.rate_gbps:g} Gb/s" if port.rate_gbps is not None else "rate unknown"
             yield build_pass(check_id, its, f"{seen}, {rate}", expected)
         elif port.state is None or port.physical_state is None:
-            why = f"The kernel did not let the run read state or phys_state in {folder}."
+            why = f"Reading state or phys_state in {folder} failed, so the state of the port is unknown."
             remedy = (
                 f"Run cat {folder}/state {folder}/phys_state as root on the node. If it prints an error, drain the"
                 " node and reload the"
@@ -140,9 +142,9 @@ def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
                 " or has no carrier. The intent does not say whether the fabric needs it."
             )
             remedy = (
-                f"Run cat {folder}/gid_attrs/ndevs/0 on the node for the name of the interface, bring it up (ip link"
-                " set dev INTERFACE up), and check its cable. Then run stage discover again. If the fabric does not"
-                " use this port, waive this finding."
+                "If the fabric does not use this port, waive this finding. Otherwise run cat"
+                f" {folder}/gid_attrs/ndevs/0 on the node for the name of its interface, bring it up (ip link set"
+                " dev INTERFACE up), and check its cable. Then run stage discover again."
             )
             yield Finding(check_id, its, UNKNOWN, seen, expected, why, remedy)
     if len(active) > 1:
@@ -154,6 +156,6 @@ def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
             "one active port",
             "Stage bandwidth measures one port of an RDMA device: port 1, or with pods.connection: rdma_cm the port of"
             " the pod's address. NCCL uses all of them, so the figures do not prove the other ports.",
-            "Compare the bandwidth of stage collectives with the rate of all ports, and measure a single port with"
-            f" ib_write_bw -d {device} -i PORT.",
+            "Compare the bandwidth of stage collectives with the rate of all ports, and measure each port with"
+            f" ib_write_bw -d {device} -i PORT between two nodes. If the figures are right, waive this finding.",
         )

@@ -34,13 +34,13 @@ def limit_findings(fabric: Fabric, findings: typing.Sequence[Finding], of_what: 
             first = found[MOST_OF_PORTS]
             why = (
                 f"Only the first {MOST_OF_PORTS} {of_what} have a finding of their own. The first of the others is"
-                f" {first.subject} ({first.measured}). The {of_what} are wrong, or the node that reported the topology"
-                " invents them."
+                f" {first.subject} ({first.measured}). Either all of these {of_what} have the fault, or the node"
+                f" that reported the topology reported {of_what} that do not exist."
             )
             remedy = (
-                "Run ibnetdiscover as root on another node. If its output has these links, follow the remedies of the"
-                " first findings. Otherwise put a trusted node first in the inventory. Then run ansible-playbook"
-                " linerate.rdma.site --tags validate,discover,fabric."
+                f"Run ibnetdiscover as root on another node. If its output also has these {of_what}, follow the"
+                " remedies of the other findings of this check. Otherwise put that node first in the inventory."
+                " Then run ansible-playbook linerate.rdma.site --tags validate,discover,fabric."
             )
             subject = f"{fabric.name} more {of_what}"
             measured, expected = f"{more} more {of_what} with this fault", f"no {of_what} with this fault"

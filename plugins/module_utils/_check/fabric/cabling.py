@@ -44,15 +44,16 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     odd = sum(len(model.odd) for model in models)
     if fabric.rails is None and odd > MOST and lacks_rails(models, len(cablings)):
         why = (
-            f"More than a quarter of the {len(cablings)} nodes are cabled differently from the nodes on the same"
-            " leaves. The fabric is not built in rails, or many cables are swapped."
+            f"More than a quarter of the {len(cablings)} nodes have their HCAs on other leaves than the neighboring"
+            " nodes. Either the fabric is not built in rails (the HCAs of the same number of all nodes on one"
+            " leaf), or many cables are swapped."
         )
         remedy = (
             "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage fabric names"
             " each wrong node and its cables. Otherwise set rails: none. Then run stage fabric again."
         )
         return [
-            Finding("fabric.rails", fabric.name, UNKNOWN, count_of(odd, "contradicting cabling"), expected, why, remedy)
+            Finding("fabric.rails", fabric.name, UNKNOWN, count_of(odd, "different cabling"), expected, why, remedy)
         ]
     findings = [
         finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)
@@ -80,7 +81,7 @@ def _check_model(
             why = (
                 f"{describe_miscabling(cabling, rival, rails)}"
                 f" {count_of(len(beside), 'neighboring node has', 'neighboring nodes have')} {usual}:"
-                f" {join_some(beside)}."
+                f" {join_some(beside)}. The traffic of these rails crosses the spines."
             )
             yield _report_wrong_cable(
                 f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why, _MOVE
@@ -95,20 +96,20 @@ def _check_model(
             ]
             why = (
                 f"{describe_miscabling(cabling, rival, rails)} The nodes {join_some(model.having(cabling, rails))}"
-                f" have the first cabling, and the same number of nodes has the second:"
-                f" {join_some(model.having(rival, rails))}."
-                " Only the cabling plan shows which is right."
+                " have the first cabling, and the same number of nodes has the second:"
+                f" {join_some(model.having(rival, rails))}. Only the cabling plan shows which one is right. Until"
+                " the cables are equal, the traffic of these rails crosses the spines."
             )
             yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why, _COMPARE)
 
 
 _MOVE = (
-    "Move the cables of the HCAs under 'measured' to the leaves under 'expected', then run stage fabric again. Until"
-    " then, the traffic of these rails takes the path over the spines."
+    "Drain the node, and move the cables of the HCAs under 'measured' to the leaves under 'expected'. Then run"
+    " stage fabric again."
 )
 _COMPARE = (
-    "Compare the ports under 'measured' with the cabling plan, and move the cables of the nodes that contradict it."
-    " Then run stage fabric again. Until then, the traffic of these rails takes the path over the spines."
+    "Compare the ports under 'measured' with the cabling plan. Drain the nodes that contradict the plan, and move"
+    " their cables. Then run stage fabric again."
 )
 
 

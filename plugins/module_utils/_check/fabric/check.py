@@ -106,7 +106,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
     if not facts.nodes:
-        why = "No node was queried, so the state of the fabrics is unknown."
+        why = (
+            "The group rdma_nodes of the inventory is empty, so no node was queried, and the state of the"
+            " fabrics is unknown."
+        )
         return [
             Finding(
                 "fabric.node",
@@ -211,9 +214,9 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
         remedy = (
-            "Follow the remedy of the finding fabric.node of these nodes if it is not a pass. Otherwise run"
-            " ibnetdiscover -C DEVICE as root on one of them: if it cannot open the port, run modprobe ib_umad there;"
-            " if it takes longer than fabric_discovery_seconds, raise this setting. Then run stage fabric again."
+            "If one of these nodes has a finding fabric.node, follow its remedy. Otherwise run time ibnetdiscover"
+            " -C DEVICE as root on one of them. If it cannot open the port, run modprobe ib_umad there. If it takes"
+            " longer than fabric_discovery_seconds, raise this setting. Then run stage fabric again."
         )
         return [
             *findings,
@@ -274,7 +277,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
                 "fabric.select",
                 fabric.name,
                 count_of(len(fabric.select.pci), "address", "addresses"),
-                "all listed HCAs with the same subnet manager",
+                "1 subnet manager for all HCAs in select.pci",
             )
         ]
     if len(set(seen.values())) < 2:
@@ -288,6 +291,6 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
     measured = count_of(len(set(seen.values())), "subnet manager")
     return [
         Finding(
-            "fabric.select", fabric.name, FAIL, measured, "all listed HCAs with the same subnet manager", why, remedy
+            "fabric.select", fabric.name, FAIL, measured, "1 subnet manager for all HCAs in select.pci", why, remedy
         )
     ]

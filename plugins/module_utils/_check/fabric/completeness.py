@@ -30,8 +30,8 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     )
     subject = f"{fabric.name} links"
     remedy = (
-        "Run ibnetdiscover > /dev/null as root on a node of the fabric: it then prints only its errors. Repair the"
-        " switch or the link that they name, then run stage fabric again."
+        "Run ibnetdiscover > /dev/null as root on a node of the fabric, which prints only the errors. Repair the"
+        " switch or the link that the errors name. Then run stage fabric again."
     )
     if strange:
         why = (

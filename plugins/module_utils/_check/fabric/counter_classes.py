@@ -39,8 +39,9 @@ PHYSICAL = CounterClass(
     },
     "The receiver of this port detects errors on the link (physical counters). A damaged packet is sent again, and"
     " the whole collective waits for it.",
-    "Clean and reseat the cable at both ends, and run stage fabric again. If the errors remain, replace the cable or"
-    " the transceiver. If they still remain, move the cable to a different port of the switch, or replace the HCA.",
+    "While no job uses the link, clean and reseat the cable at both ends. If a later run still finds new errors,"
+    " replace the cable or the transceiver. If that does not help, move the cable to another port of the switch, or"
+    " replace the HCA.",
 )
 CLASSES = (
     PHYSICAL,
@@ -57,7 +58,8 @@ CLASSES = (
         {"PortXmitDiscards": 65535},
         "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards).",
         "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Repair the"
-        " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
+        " device behind the port that receives too slowly: an HCA with a slow PCIe link (finding discover.pcie), or"
+        " a host that hangs.",
     ),
     CounterClass(
         "management",
@@ -65,8 +67,9 @@ CLASSES = (
         "The port drops subnet management packets, because it had no buffer for them (VL15Dropped). No data is lost:"
         " these packets alone use VL 15, and their sender sends them again. Usually several managers and tools query"
         " the port at the same time, this stage among them.",
-        "Run stage fabric again while no other tool queries the fabric (ibdiagnet, UFM telemetry, exporters). If the"
-        " errors remain, read the log of the subnet manager for timeouts at this port.",
+        "Stop other tools that query the fabric (ibdiagnet, UFM telemetry, exporters) during the next run. If a"
+        " later run still finds new errors, read the log of the subnet manager for timeouts at this port, and"
+        " repair the port that it names.",
         closes=False,
     ),
     CounterClass(

@@ -97,16 +97,17 @@ def _report(
     seen = join_first([f"{place.hca} ({address}) on {place.fabric}" for address, place in wrong.items()], MOST_HCAS)
     wanted = join_first([f"{place.hca} on {usual[address]}" for address, place in wrong.items()], MOST_HCAS)
     why = (
-        "The number of HCAs on each fabric is right, but the cables of these HCAs are connected to switches of"
-        " different fabrics than those of other nodes with HCAs at the same PCI addresses."
+        "The cables of these HCAs are connected to another fabric than those of the HCAs at the same PCI addresses"
+        " of the other nodes."
         + (" The cables are swapped." if clear else " The cables are swapped on some of the nodes.")
-        + " A GPU then sends through an HCA behind a different PCIe switch."
+        + " The number of HCAs on each fabric is right, but a GPU sends through an HCA behind another PCIe"
+        " switch."
     )
     devices = " and ".join(place.hca for place in list(wrong.values())[:2])
     remedy = (
-        f"Exchange the cables of {devices} on {name}."
+        f"Drain {name}, and exchange the cables of {devices}."
         if len(wrong) == 2
-        else f"Connect the cable of each of these HCAs on {name} to a switch of the fabric under 'expected'."
+        else f"Drain {name}, and connect the cable of each of these HCAs to a switch of the fabric under 'expected'."
     )
     return Finding(
         "fabric.hcas",
@@ -115,5 +116,6 @@ def _report(
         seen,
         f"{wanted}, as on {most} of this model",
         why,
-        f"{remedy} Then run stage fabric again. If the node is cabled like this on purpose, waive this finding.",
+        f"If {name} is cabled like this on purpose, waive this finding. Otherwise follow these steps."
+        f" {remedy} Then run stage fabric again.",
     )

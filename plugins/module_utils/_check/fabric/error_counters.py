@@ -87,7 +87,9 @@ def check_errors(
             )
         )
     if not findings:
-        findings = [build_pass(_GROWING, fabric.name, measured, "no new errors between two readings")]
+        findings = [
+            build_pass(_GROWING, fabric.name, measured, "no new errors between the 2 readings between two readings")
+        ]
     findings.append(_check_counted(fabric, readings.later, names))
     return [*findings, *_check_complete(fabric, readings, topology, names, way)]
 
@@ -183,12 +185,17 @@ def _check_growth(
                 f"{fabric.name} others",
                 WARN,
                 measured,
-                "no new errors",
+                "no new errors between the 2 readings",
                 why,
-                "No action is needed for this fabric. Report the errors to the operators of these hosts and switches.",
+                "No action is needed for this fabric. Report the errors to the owners of these hosts and switches.",
             )
         )
     return findings
+
+
+def _format_rate(rate: float) -> str:
+    """Return a number of errors per second as text, without an exponent."""
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _check_port(
@@ -220,7 +227,8 @@ def _check_port(
         for name, rise in rises.items()
     )
     measured = [
-        f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} per second)" for name, rise in rises.items()
+        f"{name} +{rise} in {seconds:g} s ({_format_rate(rise / max(seconds, 1.0))} per second)"
+        for name, rise in rises.items()
     ]
     why = [group.why for group in groups]
     remedy = [group.remedy for group in groups]
@@ -240,7 +248,7 @@ def _check_port(
         subject,
         status,
         "; ".join(measured),
-        "no new errors",
+        "no new errors between the 2 readings",
         " ".join(why) + (f" The errors were read at {subject}{far}." if far else ""),
         f"{' '.join(remedy)} Then run stage fabric again.",
     )
@@ -305,9 +313,9 @@ def _check_complete(
                 f"{count_of(checked, 'port')} read",
                 f"at least {count_of(ends, 'port')} read",
                 why,
-                "Run stage fabric again: a link that comes up or goes down during the stage causes this. If the"
-                " finding remains, run ibqueryerrors --details as root on a node of the fabric, and repair the link"
-                " of a port that only one of ibqueryerrors and ibnetdiscover shows. Then run stage fabric again.",
+                "Run ibqueryerrors --details as root on a node of the fabric, and repair the link of a port that"
+                " only one of ibqueryerrors and ibnetdiscover shows. Without such a port, a link came up or went"
+                " down during the stage. Then run stage fabric again.",
             )
         )
     unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))

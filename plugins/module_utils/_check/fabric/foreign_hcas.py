@@ -57,7 +57,7 @@ def check_foreign(
         owner, subject, measured = (
             " or ".join(named),
             f"{' or '.join(named)} {node.guid}".strip(),
-            f"an HCA with the name '{node.called}' in the topology, and not on {' or '.join(named)}",
+            f"the topology shows an HCA '{node.called}' that {' or '.join(named)} does not have",
         )
         members = {name: membership.members.get(name, ()) for name in named}
         if all(
@@ -66,28 +66,41 @@ def check_foreign(
         ):
             why = (
                 f"The topology also shows the {count_of(wanted, 'HCA')} that the intent requires on {owner}, so"
-                " another machine uses this name."
+                f" another machine uses the name of {owner} in the node description of its HCA."
             )
             remedy = (
-                f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid or 'not reported'}), and"
-                " give its HCA a different node description. Then run stage fabric again."
+                "Run ibnetdiscover as root on a node of the fabric, and search its output for"
+                f" {node.guid or 'an HCA without a GUID'}: it shows the switch port of the other machine. Correct"
+                " the host name of that machine and restart rdma-ndd on it, which writes the node description. Then"
+                " run stage fabric again."
             )
             findings.append(
-                Finding("fabric.foreign", subject, WARN, measured, f"only HCAs of {owner} with this name", why, remedy)
+                Finding(
+                    "fabric.foreign",
+                    subject,
+                    WARN,
+                    measured,
+                    f"only HCAs of {owner} with the name of {owner}",
+                    why,
+                    remedy,
+                )
             )
             continue
         why = (
-            f"The driver on {owner} lost the HCA, or another machine uses this name. The switch port at which"
-            f" ibnetdiscover shows {node.guid} tells to which machine the cable leads."
+            f"The driver on {owner} lost the HCA, or another machine uses the name of {owner} in the node"
+            " description of its HCA."
         )
         remedy = (
-            f"Follow the cable of this switch port. If it leads to {owner}, read dmesg there, drain the node and"
-            " reload the driver of the HCA. If it leads to another machine, correct the node description of that"
-            " machine (rdma-ndd). Then"
-            " run stage fabric again."
+            "Run ibnetdiscover as root on a node of the fabric, search its output for"
+            f" {node.guid or 'an HCA without a GUID'}, and follow the cable of the switch port that it shows. If the"
+            f" cable leads to {owner}, drain the node, correct the error that dmesg shows for the HCA, and reload"
+            " the driver of the HCA. If it leads to another machine, correct the host name of that machine and"
+            " restart rdma-ndd on it. Then run stage fabric again."
         )
         findings.append(
-            Finding("fabric.foreign", subject, FAIL, measured, f"only HCAs of {owner} with this name", why, remedy)
+            Finding(
+                "fabric.foreign", subject, FAIL, measured, f"only HCAs of {owner} with the name of {owner}", why, remedy
+            )
         )
     if len(findings) > _MOST_FOREIGN:
         findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
@@ -115,7 +128,8 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
     more = len(found) - _MOST_FOREIGN
     why = (
         f"Only the first {_MOST_FOREIGN} of these HCAs have a finding of their own. The first of the others is"
-        f" {found[_MOST_FOREIGN].subject}. So many are not plausible: the topology may be wrong."
+        f" {found[_MOST_FOREIGN].subject}. So many are not plausible: the node that reported the topology may report"
+        " HCAs that do not exist."
     )
     remedy = (
         "Run ibnetdiscover as root on another node. If its output does not have these HCAs, put that node first in the"

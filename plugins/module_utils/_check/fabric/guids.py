@@ -44,17 +44,17 @@ def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str)
             else (f"port {number} of {guid}", names.port(guid, number))
         )
         why = (
-            f"The ports {' and '.join(places) if len(places) == 2 else join_some(places)} each"
-            f" report {port} at the other end of their cable. Two devices have this GUID, or the node that reported the"
-            " topology reports a cable that does not exist. The stages use the first cable."
+            f"The ports {' and '.join(places) if len(places) == 2 else join_some(places)} each report {port} at the"
+            " other end of their cable. Two devices have this GUID, or the node that reported the topology reports"
+            " a cable that does not exist. The run uses the first of these cables."
         )
         yield Finding(
             "fabric.guids", subject, FAIL, f"{count_of(len(places), 'cable')} at this port", "1 cable", why, remedy
         )
     if len(by_cables) > _MOST_DOUBLED:
         why = (
-            "So many duplicate GUIDs are not plausible: the node that reported the topology invents cables. Only"
-            f" {_MOST_DOUBLED} of these ports have a finding of their own."
+            "So many duplicate GUIDs are not plausible: the node that reported the topology reports cables that do"
+            f" not exist. Only {_MOST_DOUBLED} of these ports have a finding of their own."
         )
         yield Finding(
             "fabric.guids",
@@ -76,8 +76,8 @@ def check_guids(fabric: Fabric, membership: Membership, topology: Topology, name
     """
     expected = "each GUID at one device"
     remedy = (
-        "Give one of the two devices its own GUID again (mstflint -d ADDRESS -guid 0x... sg), or replace the board."
-        " Switch off the device until then."
+        "Drain the nodes of the two devices, and disconnect one device from the fabric. Give it its own GUID again"
+        " (mstflint -d ADDRESS -guid 0x... sg on its host), or replace its board. Then connect it again."
     )
     findings = list(_check_cables(fabric, topology, names, remedy))
     remedy += " Then run stage fabric again."

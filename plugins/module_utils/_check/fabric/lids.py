@@ -41,11 +41,12 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
         )
         node, device, number = claim.ports[0]
         remedy = (
-            "Run stage fabric again: the subnet manager may have assigned new LIDs during the stage. If the finding"
-            f" remains, run smpquery nodeinfo {claim.lid} as root on another node, and compare its PortGuid with the"
-            f" last 8 bytes of /sys/class/infiniband/{device}/ports/{number}/gids/0 on {node}. If they differ or"
-            f" smpquery fails, {node} reports a wrong LID: reboot it, or remove it from the group rdma_nodes. If they"
-            " are equal, let the subnet manager sweep the fabric (opensm: kill -HUP PID). Then run stage fabric again."
+            "The subnet manager may have assigned new LIDs during the stage: wait a minute. Run smpquery"
+            f" nodeinfo {claim.lid} as root on another node, and compare its PortGuid with the last 8 bytes"
+            f" of /sys/class/infiniband/{device}/ports/{number}/gids/0 on {node}. If they differ or smpquery"
+            f" fails, {node} reports a wrong LID: reboot it, or remove it from the group rdma_nodes. If they"
+            " are equal, let the subnet manager assign the LIDs again (opensm: pkill -HUP -x opensm on its"
+            " host). Then run stage fabric again."
         )
         findings.append(
             Finding(

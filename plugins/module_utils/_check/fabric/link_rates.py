@@ -48,7 +48,7 @@ def check_hca_rates(
                 continue
             if port.rate_gbps is None:
                 path = f"/sys/class/infiniband/{member.hca.rdma_device or member.hca.name}/ports/{port.number}/rate"
-                why = "The file with the rate of the port could not be read, so it is unknown whether the link is slow."
+                why = "Reading the rate of the port in sysfs failed, so it is unknown whether the link is slow."
                 findings.append(
                     Finding(
                         "fabric.rate",
@@ -70,7 +70,7 @@ def check_hca_rates(
             far = ends.get(port.guid or "")
             more = faster.get((port.guid or "", port.number)) or (faster.get(end_of(far[0])) if far else None)
             if more:
-                findings.append(_report_below(subject, f"{port.rate_gbps:g} Gb/s", more))
+                findings.append(_report_below(subject, _describe_lanes(port.rate_gbps, port.width), more))
     slow = {finding.subject for finding in findings}
     for subject, (name, rate, kind) in rates.items():
         faster_on = [node for node, its in most[kind].items() if its > rate]
@@ -114,23 +114,25 @@ def check_switch_rates(
     findings = []
     for link in links:
         subject = f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}"
-        shown, more = (
-            f"{link.width or '?'}x{link.speed or '???'}",
-            faster.get(end_of(link.a)) or faster.get(end_of(link.b)),
-        )
+        speed = link.speed if link.speed in LANE_GBPS else "unknown"
+        shown = f"width {f'{link.width}x' if link.width else 'unknown'}, speed {speed}"
+        more = faster.get(end_of(link.a)) or faster.get(end_of(link.b))
         if more:
-            findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
+            findings.append(
+                _report_below(subject, _describe_lanes(rates[link], link.width) if link in rates else shown, more)
+            )
         elif link not in rates:
             why = (
-                "ibnetdiscover could not name the width or the speed of this link. Before rdma-core 48 it does not know"
-                " the speed XDR. In a newer version, the cause is that the switch reports no valid value."
+                "ibnetdiscover does not show the width or the speed of this link, so it is unknown whether the link"
+                " is slow. Versions before rdma-core 48 do not know the speed XDR. In a newer version, the switch"
+                " reports no valid value."
             )
             remedy = (
                 "Run ansible rdma_nodes --become -m ansible.builtin.command -a 'ibnetdiscover --version'. If a version"
                 " is older than 48, install infiniband-diags of rdma-core 48 or newer on these nodes. Otherwise update"
                 " the firmware of the switch. Then run stage fabric again."
             )
-            expected = "a known width and speed, such as 4xNDR"
+            expected = "a known width and speed, such as width 4x, speed NDR"
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, expected, why, remedy))
         elif rates[link] < usual and not known:
             findings.append(_report_slow(subject, rates[link], usual, "switches", FAIL))
@@ -145,16 +147,30 @@ def check_switch_rates(
     ]
 
 
+def describe_possible(could_be: str) -> str:
+    """Return a rate or a width that both ports of a link support, as iblinkinfo reports it, with its unit. iblinkinfo
+    reports the rate of one lane.
+
+    :param could_be: text after ``Could be``, such as ``106.25 Gbps`` or ``4X``
+    """
+    return could_be.replace("Gbps", "Gb/s per lane") if "Gbps" in could_be else f"width {could_be}"
+
+
+def _describe_lanes(rate: float, width: typing.Optional[int]) -> str:
+    return f"{rate:g} Gb/s" + (f" ({width}X, {rate / width:g} Gb/s per lane)" if width else "")
+
+
 def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     why = (
         "Both ports of the link support the higher rate, but the link trained down. The cable or transceiver is bad or"
         " too old, or a setting of a port limits the link."
     )
     remedy = (
-        "Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports (ibportstate"
-        " LID PORT query). Then run stage fabric again."
+        "Run ibportstate LID PORT query for both ports, as root on a node of the fabric, and enable the higher rate"
+        " where LinkSpeedEnabled or LinkWidthEnabled excludes it. Otherwise reseat or replace the cable or the"
+        " transceiver while no job uses the link. Then run stage fabric again."
     )
-    expected = f"{could_be}, the highest rate of both ports"
+    expected = f"{describe_possible(could_be)}, the highest rate of both ports"
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 
@@ -180,16 +196,16 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, status: Stat
             f"{rate:g} Gb/s",
             f"{best:g} Gb/s",
             why,
-            "If this rate is not intended, move the cable to a switch port with the full speed, or end the split of"
-            " the port. Then run stage fabric again. If the rate is intended, waive this finding, or describe a fabric"
-            " of the intent for each rate.",
+            "If this rate is intended, waive this finding, or describe a fabric of the intent for each rate."
+            " Otherwise move the cable to a switch port with the full speed, or end the split of the port, while no"
+            " job uses the link. Then run stage fabric again.",
         )
     why = (
         f"Other links of {kind} in this fabric are faster, and the rate that the ports of this link support is"
         " unknown. The link may have trained down in width or speed."
     )
     remedy = (
-        "Reseat or replace the cable or transceiver, and check the settings of the switch port. Then run stage fabric"
-        " again."
+        "Check the speed that the switch port permits. If it permits the higher rate, reseat or replace the cable"
+        " or the transceiver while no job uses the link. Then run stage fabric again."
     )
     return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)

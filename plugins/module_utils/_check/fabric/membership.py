@@ -139,8 +139,9 @@ def _explain_count(
             for other in dict.fromkeys(elsewhere[hca.name] for hca in others)
         )
         return why, (
-            f"If {name} has a finding discover.hcas, discover.driver or discover.fleet, follow its remedy: it names an"
-            " HCA that is missing or not usable. Otherwise look for the missing HCA with lspci and dmesg on the node."
+            f"If {name} has a finding discover.hcas, discover.driver or discover.fleet, follow its remedy: it names"
+            f" an HCA that is missing or not usable. Otherwise run lspci and dmesg on {name}, and repair or install"
+            " the missing HCA."
         )
     words, steps = _explain_ports(free, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
     which = "This port was" if len(words) == 1 else "These ports were"
@@ -180,7 +181,7 @@ def _explain_ports(
             else:
                 words.append(f"{hca.name} port {port.number}: {format_clause(answer.error)}")
                 steps[
-                    "Bring up the missing ports: check the cable of each port that ibstat on the node does not show as"
-                    " Active."
+                    "Run ibstat on the node, and check the cable and the switch port of each port that it does not"
+                    " show as Active."
                 ] = None
     return words, list(steps)

@@ -10,11 +10,11 @@ import itertools
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.partitions import JOIN, is_limited, list_shared_keys
+from ..._analysis.fleet.partitions import JOIN_SENTENCE, is_limited, list_shared_keys
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 
-_CHECK, _EXPECTED = "fabric.partitions", "one partition that contains all HCAs of the fabric"
+_CHECK, _EXPECTED = "fabric.partitions", "one partition in which all ports of the fabric can exchange packets"
 _MOST = 8
 #: groups of ports with equal keys that are compared with each other, beside the usual one. A subnet manager makes few
 _MOST_GROUPS = 64
@@ -117,4 +117,4 @@ def _format_pkeys(keys: typing.Sequence[str]) -> str:
 
 def _describe_partition_remedy(ports: typing.Sequence[_Port]) -> str:
     guids = ", ".join(port.guid for port in ports[:_MOST])
-    return f"{guids}, {JOIN} Then run stage fabric again."
+    return f"{guids}. {JOIN_SENTENCE} Then run stage fabric again."

@@ -30,10 +30,11 @@ _MOST_PORTS = 127
 #: what is wrong at the switch where a path ends
 _Fault = typing.Literal["unread", "no port", "no link", "loop"]
 _REMEDY = (
-    "Run stage fabric again: a sweep of the subnet manager during the stage causes this. If the finding remains, run"
-    " ibtracert SOURCE-LID DESTINATION-LID as root on a node of the fabric. Then read the log of the subnet manager for"
-    " errors of this switch (opensm: unable to set LFT block), restart the management agent of the switch or the"
-    " switch, and run stage fabric again."
+    "The subnet manager may have changed the routes during the stage: wait a minute. Run ibtracert SOURCE-LID"
+    " DESTINATION-LID as root on a node of the fabric, with the first LID under 'why' as the destination. If it"
+    " does not reach the destination, read the log of the subnet manager for errors of this switch (opensm: unable"
+    " to set LFT block). At a time without jobs, restart the management agent of the switch, or the switch. Then"
+    " run stage fabric again."
 )
 
 
@@ -61,11 +62,12 @@ def check_routes(
         return []
     if not forwarding.tables:
         why = (
-            f"dump_fts failed: {format_clause(forwarding.error, 'it printed no table')}. Whether the switches have a"
-            " path to each HCA is unknown. Stage reachability tests some of the pairs."
+            f"dump_fts failed: {format_clause(forwarding.error, 'it printed no table')}. So it is unknown whether"
+            " the switches have a path to each HCA. Stage reachability tests the paths of some pairs."
         )
         remedy = (
-            "Run time dump_fts -n as root on a node of the fabric, and correct the error. Then run stage fabric again."
+            "Run time dump_fts -n as root on a node of the fabric. If it prints an error, correct it. If it"
+            " takes longer than fabric_discovery_seconds, raise this setting. Then run stage fabric again."
         )
         return [Finding(_CHECK, fabric.name, WARN, "forwarding tables not read", _EXPECTED, why, remedy)]
     names, walk = Names(topology), _Walk(topology, forwarding)
@@ -224,7 +226,11 @@ def _report(fabric: Fabric, names: Names, stop: _Stop, lids: typing.Sequence[str
     :param lids: LIDs with node and HCA, as text
     """
     name = names.node(stop.switch)
-    first, measured = lids[0], f"no path to {count_of(len(lids), 'LID')}"
+    first, count = lids[0], count_of(len(lids), "LID")
+    measured = {
+        "unread": f"forwarding table not read for {count}",
+        "no port": f"no port for {count} in the forwarding table",
+    }.get(stop.fault, f"no path to {count}")
     if stop.fault in ("unread", "no port"):
         why = (
             f"The forwarding table of {name} was not read for these LIDs, of which the first is {first}. Whether the"

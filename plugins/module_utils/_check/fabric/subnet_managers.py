@@ -124,8 +124,9 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
                 "0 masters",
                 ONE,
                 why,
-                "Run stage fabric again in a minute. If the finding remains, restart one of these subnet managers"
-                " (opensm: systemctl restart opensm), then run stage fabric again.",
+                "Wait a minute: a subnet manager that has just started becomes the master. If sminfo, run as root"
+                " on a node of the fabric, then still shows no master, restart one of these subnet managers"
+                " (opensm: systemctl restart opensm). Then run stage fabric again.",
             )
         ]
     return [report_two_masters(fabric, masters, names)]
@@ -166,7 +167,7 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     :param names: names of the switches and HCAs of the topology, for texts
     :param unread: remedy if the ports with a subnet manager could not be read
     """
-    expected = "a response from the subnet manager of each port with the IsSM bit"
+    expected = "a response to sminfo from each port with a subnet manager (IsSM bit)"
     if not managers.ports:
         why = _NOT_READ.format(error=format_clause(managers.error, _NO_ANSWER))
         return [Finding("fabric.manager", fabric.name, UNKNOWN, "not read", expected, why, unread)]
@@ -218,7 +219,11 @@ def _check_standby(
             why = (
                 f"Master and standby run on one machine, {hosts.pop()}. If it stops, the fabric has no subnet manager."
             )
-            remedy = "Run the standby on another machine, then run stage fabric again."
+            remedy = (
+                "Stop the standby on this machine, and start a subnet manager with a lower priority on another"
+                " machine (opensm: sm_priority in /etc/opensm/opensm.conf, systemctl enable --now opensm). Then"
+                " run stage fabric again."
+            )
             return Finding("fabric.standby", fabric.name, WARN, measured, f"{_STANDBY} on another machine", why, remedy)
         return build_pass("fabric.standby", fabric.name, measured, _STANDBY)
     if not managers.ports:
@@ -232,7 +237,8 @@ def _check_standby(
         "no standby",
         _STANDBY,
         why,
-        "Run a second subnet manager with a lower priority on another machine, then run stage fabric again.",
+        "Start a second subnet manager with a lower priority on another machine (opensm: sm_priority in"
+        " /etc/opensm/opensm.conf, systemctl enable --now opensm). Then run stage fabric again.",
     )
 
 
@@ -262,14 +268,14 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
         "; ",
     )
     why = (
-        f"These subnet managers have the same priority: {words}. The lower GUID decides which of them becomes the"
-        " master, so the choice is accidental."
+        f"These subnet managers have the same priority: {words}. The one with the lowest GUID becomes the master,"
+        " which is not a choice of the admin."
     )
     return Finding(
         "fabric.priority",
         fabric.name,
         WARN,
-        f"the same priority {tied[0][0].priority} for several subnet managers",
+        f"priority {tied[0][0].priority} for {len(tied[0])} subnet managers",
         expected,
         why,
         "Set a higher sm_priority for the intended master (opensm: /etc/opensm/opensm.conf) and restart it, then run"
@@ -278,7 +284,7 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 
 
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers, unread: str) -> Finding:
-    expected = "activity count of the master rises between 2 readings"
+    expected = "an activity count of the master that rises between 2 readings"
     if managers.activity_first is None:
         why = (
             "The activity count of the master (saquery SMIR) was not read:"
@@ -314,8 +320,8 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
             f"activity count read from {managers.master or 'a subnet manager that did not report its GUID'}",
             f"activity count read from the master {', '.join(membership.subnet_managers)}",
             why,
-            "Run stage fabric again. If the finding remains, read the logs of the subnet managers (opensm: journalctl"
-            " -u opensm), correct the error there, and run stage fabric again.",
+            "Read the logs of the subnet managers (opensm: journalctl -u opensm), and correct the cause for which"
+            " the master changed or restarted. Then run stage fabric again.",
         )
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
     measured = f"activity count {rise:+d} in {seconds:g} s"
@@ -326,9 +332,9 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
             " of the standby, so perhaps the master no longer sweeps."
         )
         remedy = (
-            f"Look for sweeps in the log of the master {managers.master}. If there are none, restart this subnet"
-            " manager. If a long sweep_interval is intended, set fabric_activity_seconds to more than twice the"
-            " interval. Then run stage fabric again."
+            f"Search the log of the master {managers.master} for sweeps (opensm: journalctl -u opensm). If it has"
+            " none, restart this subnet manager. If a long sweep_interval is intended, set fabric_activity_seconds"
+            " to more than twice the interval. Then run stage fabric again."
         )
         return Finding(
             "fabric.activity",
@@ -364,8 +370,8 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
             " readings."
         )
         remedy = (
-            "Look in the log of the subnet manager (opensm: journalctl -u opensm) for the reason of the restart, then"
-            " run stage fabric again."
+            "Read the log of the subnet manager (opensm: journalctl -u opensm), and correct the cause of its"
+            " restart. Then run stage fabric again."
         )
         return Finding("fabric.activity", fabric.name, WARN, measured, expected, why, remedy)
     why = (

@@ -19,7 +19,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .cabling import check_rails
 from .foreign_hcas import check_foreign
 from .guids import check_guids
-from .link_rates import check_hca_rates, check_switch_rates
+from .link_rates import check_hca_rates, check_switch_rates, describe_possible
 from .links_in_scope import LinksInScope
 from .names import FabricFacts, Names, join_some
 from .uplinks import check_uplinks
@@ -88,7 +88,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
             subject = f"{name} {member.hca.name}"
             if guid is None:
                 device = member.hca.rdma_device or member.hca.name
-                why = "sysfs shows no GUID of the port, so the port cannot be found in the topology."
+                why = "sysfs shows no GUID of the port, so it is unknown whether the port has a link in the topology."
                 findings.append(
                     Finding(
                         "fabric.hca",
@@ -110,9 +110,8 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
             else:
                 device = member.hca.rdma_device or member.hca.name
                 why = (
-                    f"ibnetdiscover did not find the port GUID {guid} of this HCA. Either a link on the path to the"
-                    f" port is down, or the port is on another fabric: the switches that ibnetdiscover -C {device}"
-                    " lists show which."
+                    f"ibnetdiscover, run on another port of the fabric, did not find the port GUID {guid} of this"
+                    " HCA. Either a link on the path to the port is down, or the port is on another fabric."
                 )
                 remedy = (
                     f"Run ibnetdiscover -C {device} as root on {name}. If it lists switches of this fabric, repair"
@@ -159,14 +158,15 @@ def _check_capabilities(
     if capabilities.links < ends:
         why = "iblinkinfo reports fewer ports than ibnetdiscover: links came up or went down between the two tools."
         remedy = (
-            "Run stage fabric again. If the finding remains, compare the output of iblinkinfo --line with that of"
-            " ibnetdiscover, both as root on a node of the fabric, to find the missing ports."
+            "Compare the output of iblinkinfo --line with that of ibnetdiscover, both as root on a node of the"
+            " fabric, to find the missing ports, and repair their links. If no port is missing now, the change was"
+            " temporary. Then run stage fabric again."
         )
         if capabilities.unread:
             why = f"These lines of iblinkinfo could not be parsed: {join_some(capabilities.unread)}."
             remedy = (
-                "Install infiniband-diags of rdma-core 48 or newer on the nodes, and run stage fabric again. If the"
-                " finding remains, report it as a defect of linerate.rdma, with the output of iblinkinfo --line."
+                "Install infiniband-diags of rdma-core 48 or newer on the nodes. If they have it already, report a"
+                " defect of linerate.rdma, with the output of iblinkinfo --line. Then run stage fabric again."
             )
         return Finding(
             "fabric.capability",
@@ -179,11 +179,15 @@ def _check_capabilities(
         )
     if not capabilities.slow:
         return build_pass("fabric.capability", fabric.name, count_of(capabilities.links, "link port"), expected)
-    ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
+    ports = [
+        f"{names.port(port.guid, port.port)} could have {describe_possible(port.could_be)}"
+        for port in capabilities.slow
+    ]
     why = f"A cable, a transceiver or a setting limits these links: {join_some(ports)}."
     remedy = (
-        "Replace the cables if they limit the links. Otherwise check the speeds that are enabled at both ports"
-        " (ibportstate LID PORT query). Then run stage fabric again."
+        "Run ibportstate LID PORT query for both ports of each link, as root on a node of the fabric. If"
+        " LinkSpeedEnabled or LinkWidthEnabled excludes the higher rate, enable it. Otherwise replace the cable or"
+        " the transceiver while no job uses the link. Then run stage fabric again."
     )
     return Finding(
         "fabric.capability",

@@ -46,7 +46,10 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
             " nodes have InfiniBand ports. Then run stage fabric again."
         )
         return [_report_unknown_master(fabric, why, remedy)]
-    why = f"Not enough ports could be queried for their subnet manager.{words_of_ports(world)}"
+    why = (
+        "Too few ports could be queried for their subnet manager, so the master of the fabric is"
+        f" unknown.{words_of_ports(world)}"
+    )
     remedy = (
         "Run sminfo -C DEVICE -P PORT as root on the node, for each of these ports. If it cannot open the port, run"
         " modprobe ib_umad. If it times out, check the link of the port with ibstat. Then run stage fabric again."
@@ -134,16 +137,17 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
             measured,
             expected,
             why,
-            "Check the port of the switch, reseat the cable, and disable and enable the port. Then run stage fabric"
-            " again.",
+            "Enable the switch port at the other end of the cable, and reseat the cable. If the port stays down,"
+            " disable and enable it at the switch. Then run stage fabric again.",
         )
     why = (
         f"Only the switches {join_some(switches)} and the HCAs {join_some(hcas)} can be reached from {port}: all"
         " links from these switches to the other switches are down."
     )
     remedy = (
-        "Check the ports of these switches towards the spines (on the switch, or with ibportstate from one of these"
-        " HCAs), and their cables. Then run stage fabric again."
+        "On these switches, or with ibportstate as root on the node, check the ports that lead to other switches:"
+        " enable ports that are disabled, and reseat or replace the cables of ports that are down. Then run stage"
+        " fabric again."
     )
     return Finding("fabric.island", join_some(switches), FAIL, measured, expected, why, remedy)
 
@@ -184,16 +188,23 @@ def _report_nobody_answers(
     )
     lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}
     asked = f"No subnet manager responded to the queries of these ports: {ports}."
-    hung = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager]
-    ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
+    hung = [
+        f"{item.description or 'a device without a name'} (LID {item.lid})" for item in lost.values() if item.is_manager
+    ]
+    ended = [
+        f"{item.description or 'a device without a name'} (LID {item.lid})"
+        for item in lost.values()
+        if item.is_manager is False
+    ]
     if hung:
         why = (
             f"{asked} The port of {join_some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager"
             " hangs."
         )
         remedy = (
-            "Check the process of the subnet manager and its log on that machine, and restart it. Run a second subnet"
-            " manager on another machine: a standby would have taken over. Then run stage fabric again."
+            "On that machine, read the log of the subnet manager and restart it (opensm: journalctl -u opensm,"
+            " systemctl restart opensm). Start a second subnet manager on another machine, which takes over if the"
+            " first one hangs. Then run stage fabric again."
         )
         return Finding(
             "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {join_some(hung)}", ONE, why, remedy
@@ -204,8 +215,9 @@ def _report_nobody_answers(
             " subnet manager, so the subnet manager has ended."
         )
         remedy = (
-            "Start the subnet manager again, look in its log for the reason why it ended, and run a second subnet"
-            " manager as standby. Then run stage fabric again."
+            "On that machine, read the log of the subnet manager and start it again (opensm: journalctl -u opensm,"
+            " systemctl start opensm). Start a second subnet manager on another machine, which takes over if the"
+            " first one ends. Then run stage fabric again."
         )
         return Finding(
             "fabric.one_master",

@@ -101,7 +101,11 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
-            return f"No tool can open these ports because {text}: {join_some(behind)}.", remedy
+            return (
+                f"No tool can open these ports, so their subnet managers are unknown, because {text}:"
+                f" {join_some(behind)}.",
+                remedy,
+            )
     words = [f"{name} {seen.rdma_device}: {format_clause(seen.error)}" for name, seen in found]
     if not words:
         return (
@@ -112,6 +116,6 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.
             " mlx5_ib). If it still has none, correct the error in dmesg of the HCA. Then run stage fabric again.",
         )
     return (
-        f"These ports could not be queried: {join_some(words)}.",
-        f"Run sminfo as root on {nodes[0]} to see the error, then run stage fabric again.",
+        f"These ports could not be queried, so their subnet managers are unknown: {join_some(words)}.",
+        f"Run sminfo as root on {nodes[0]}, and correct the error that it prints. Then run stage fabric again.",
     )

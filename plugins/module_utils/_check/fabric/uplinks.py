@@ -46,7 +46,10 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
             if near.guid in uplinks:
                 uplinks[near.guid][far.guid] += 1
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
-    expected = "as many links as the neighboring leaves (the setting uplinks also finds links that all leaves lack)"
+    expected = (
+        "as many links to other switches as the neighboring leaves (set uplinks to also find links that all"
+        " leaves lack)"
+    )
     if fabric.uplinks is not None:
         expected = f"at least {count_of(fabric.uplinks, 'link')} to other switches"
         findings = _check_wanted_uplinks(fabric.uplinks, uplinks, names)
@@ -73,7 +76,7 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
         if own < wanted:
             has = join_some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = (
-                "The number comes from the setting uplinks of the fabric. The links of this leaf lead to these"
+                "The leaf has fewer links than the setting uplinks of the fabric requires. Its links lead to these"
                 f" switches: {has}."
             )
             findings.append(
@@ -113,7 +116,11 @@ def _compare_uplinks(
         beside = [leaf for leaf, bit in zip(uplinks, reversed(f"{mask:b}")) if bit == "1"]
         work -= len(uplinks) + sum(len(uplinks[leaf]) for leaf in beside)
         if work < 0:
-            why = "Almost every leaf shares switches with a different set of leaves, so the leaves cannot be compared."
+            why = (
+                "The run compares a leaf with the leaves that share a switch with it. Almost every leaf shares"
+                " switches with other leaves, so the comparison would take too long, and missing links are"
+                " unknown."
+            )
             remedy = (
                 "Set the number of links from each leaf to other switches in the intent, as uplinks: NUMBER of the"
                 f" fabric '{fabric.name}'. Then run stage fabric again."
@@ -214,13 +221,13 @@ def _compare_leaves(
 
 
 _OF_UPLINKS = (
-    "Check the ports of both switches (iblinkinfo --down, as root on a node), and reseat or replace the cable. Then"
-    " run stage fabric again."
+    "Run iblinkinfo --down as root on a node of the fabric, and find the ports of this leaf and of the switches"
+    " under 'why' that are down. Enable them, and reseat or replace their cables. Then run stage fabric again."
 )
 _OF_FEWER_HCAS = (
-    "Compare the leaf with the cabling plan. If the leaf has lost links, check its ports that are down (iblinkinfo"
-    " --down, as root on a node), reseat or replace the cables, and run stage fabric again. If the leaf was built this"
-    " way, waive this finding."
+    "Compare the leaf with the cabling plan. If the leaf was built this way, waive this finding. Otherwise run"
+    " iblinkinfo --down as root on a node of the fabric, and reseat or replace the cables of the ports of this leaf"
+    " that are down. Then run stage fabric again."
 )
 
 

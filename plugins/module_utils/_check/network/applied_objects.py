@@ -36,7 +36,7 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "no matched node is selected",
         "No node carries the labels in rdma_cluster.node_selector.",
-        "Correct the findings operators.label, which contain the cause. Then run stage network again.",
+        "Follow the remedies of the findings operators.label. Then run stage network again.",
     ),
     (
         "exceed the maximum allowed value",
@@ -52,9 +52,9 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "is overlapped with existing policy",
         "Another policy already has these virtual functions.",
-        "Exclude the virtual functions of the other policy from select of the fabric, or ask its owner to delete it:"
-        f" kubectl get sriovnetworknodepolicies -A -L {INTENT_LABEL} shows the intent of each policy. Then run stage"
-        " network again.",
+        f"Run kubectl get sriovnetworknodepolicies -A -L {INTENT_LABEL}, which shows the intent of each policy."
+        " Exclude the virtual functions of the other policy from select of the fabric, or ask the owner of the"
+        " other policy to delete it. Then run stage network again.",
     ),
     (
         "is not supported",
@@ -80,7 +80,7 @@ def report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     Objects of a fabric that was held back or could not be generated are not leftovers, since a later run may still need
     them.
     """
-    check_id, expected = "network.leftover", f"only objects of the current intent have the label {SELECTOR}"
+    check_id, expected = "network.leftover", f"label {SELECTOR} only on objects of the current intent"
     seen = facts.leftovers
     if seen is None or seen.errors:
         measured, why = (
@@ -121,7 +121,7 @@ def report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         if item.reason == COPIED:
             why = "No run wrote the object: a user copied it with its labels. A teardown does not delete it."
         remedy = describe_leftover_remedy(item)
-        subject, measured = f"{item.kind} {item.name}", f"has the label {SELECTOR}, is not in the intent"
+        subject, measured = f"{item.kind} {item.name}", f"label {SELECTOR} on an object that is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
     yield from fold_alike(found)
     if seen.more:
@@ -148,7 +148,7 @@ def judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Fi
     dropped = unknown_fields(item.warnings) if item.action in TAKEN else ()
     if dropped:
         cause = explain("; ".join(item.warnings))
-        why, remedy = cause if cause is not None else ("", "")
+        why, remedy = (cause.why, _add_rerun(cause.remedy)) if cause is not None else ("", "")
         return Finding(
             check_id, subject, FAIL, f"{item.action} without the fields {', '.join(dropped)}", expected, why, remedy
         )
@@ -224,6 +224,10 @@ def _explain_refusal(item: AppliedObject) -> str:
     return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."
 
 
+def _add_rerun(remedy: str) -> str:
+    return remedy if "run stage" in remedy else f"{remedy.rstrip('. ')}. Then run stage network again."
+
+
 def _lacks_namespace(item: AppliedObject) -> bool:
     """Return whether the API server refused an object because its namespace does not exist."""
     return bool(item.namespace) and f'namespaces "{item.namespace}" not found' in item.refusal
@@ -235,7 +239,7 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
             return remedy
     cause = explain(item.refusal)
     if cause is not None:
-        return cause.remedy
+        return _add_rerun(cause.remedy)
     if item.reason == "NotFound" and _lacks_namespace(item):
         return (
             f"Create the namespace: kubectl create namespace {item.namespace}. If it is the namespace of an operator,"
@@ -253,8 +257,9 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == "Conflict":
         return (
-            "Let only one tool manage the object: delete the object, or remove it from the configuration of the other"
-            " tool. Then run stage network again."
+            f"Run kubectl get {name_kind(item.kind)} {item.name}{f' -n {item.namespace}' if item.namespace else ''}"
+            " -o yaml --show-managed-fields to find the other tool, and remove the object from the configuration of"
+            " that tool. Then run stage network again."
         )
     if item.reason == OTHER_INTENT:
         return (
@@ -270,8 +275,10 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == FOREIGN:
         return (
-            f"Use a different name in the intent, delete the object, or give it the label {SELECTOR}. Then run stage"
-            " network again."
+            "Set a different name in the intent. If linerate.rdma shall manage the existing object instead, give it"
+            f" the label: kubectl label {name_kind(item.kind)}"
+            f" {item.name}{f' -n {item.namespace}' if item.namespace else ''} {SELECTOR}. Then run stage network"
+            " again."
         )
     if not item.refusal:
         return (

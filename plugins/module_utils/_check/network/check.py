@@ -53,7 +53,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
-        why = "The run ended before it checked the objects against the nodes."
+        why = (
+            "The run ended before it checked the objects against the nodes, so it is unknown whether the nodes"
+            " can use them."
+        )
         return [
             Finding(
                 "network.lint_read",
@@ -109,7 +112,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                 check_id,
                 fabric.name,
                 SKIPPED,
-                "not applied because of findings network.lint_*",
+                "not applied: the fabric has failed findings network.lint_*",
                 "accepted by the API server",
                 why,
                 remedy,
@@ -122,11 +125,12 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     for check_id, what, name in expected:
         if not any(item.kind == what and name in ("", item.name) for item in mine):
             unmade = facts.unmade.get(fabric.name)
-            why = unmade or (
-                f"The fabric requires a {what}. The run sent other objects, but not this object: the fabric was changed"
-                " in the intent after the run started."
+            why = (f"No object was made for the fabric: {format_clause(unmade)}." if unmade else "") or (
+                f"The fabric requires an object of kind {what}. The run sent other objects, but not this object: the"
+                " fabric was changed in the intent after the run started."
                 if facts.applied
-                else f"The fabric requires a {what}. The run ended before it sent any object to the API server."
+                else f"The fabric requires an object of kind {what}. The run ended before it sent any object to"
+                " the API server."
             )
             findings.append(
                 Finding(
@@ -136,7 +140,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                     f"no {what} {name}".rstrip(),
                     f"{what} accepted by the API server",
                     why,
-                    "Correct this cause, then run stage network again."
+                    "Correct the cause under 'why', then run stage network again."
                     if unmade
                     else "Run stage network again with the current intent."
                     if facts.applied

@@ -31,7 +31,7 @@ def describe_leftover_remedy(item: AppliedObject) -> str:
         return (
             f"{_UNLESS} Otherwise pause its MachineConfigPools (kubectl get machineconfigpools): kubectl patch"
             ' machineconfigpool POOL --type merge -p \'{"spec":{"paused":true}}\'. Delete the object: '
-            f"{delete}. When the nodes may reboot, set paused to false."
+            f"{delete}. When the nodes may reboot, run the command for the pools again with false in place of true."
             f"{_warn_of_deletion(item)} {_NO_TEARDOWN} {_AGAIN}"
         )
     if _warn_of_deletion(item):

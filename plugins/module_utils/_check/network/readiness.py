@@ -17,8 +17,8 @@ from .applied_objects import find_check
 from .facts import Facts
 
 _LOOK = (
-    "Read syncStatus and lastSyncError in the status of the node: kubectl get sriovnetworknodestates -A"
-    " --field-selector metadata.name=NODE -o yaml. Correct the error that they show."
+    "Run kubectl get sriovnetworknodestates -A --field-selector metadata.name=NODE -o yaml, and correct the error"
+    " in syncStatus and lastSyncError of its status."
 )
 
 
@@ -41,7 +41,7 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             )
         return Finding("network.allocatable", subject, UNKNOWN, "allocatable resources not read", expected, why, remedy)
     measured = (
-        f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after"
+        f"{seen.allocatable if seen.allocatable is not None else 'no'} {fabric.resource_name} allocatable after"
         f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     )
     if seen.phase == "ready" and seen.allocatable == wanted:
@@ -57,8 +57,8 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
         why = (
-            "The policy in the cluster is in force, but it requests a different number of virtual functions than the"
-            " intent."
+            "The policy in the cluster is in force, but it requests another number of virtual functions than the"
+            " intent: a tool changed the policy after the run applied it."
         )
         return Finding(
             "network.allocatable",
@@ -67,8 +67,8 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            "Run stage network again. If the finding reappears, find the tool that changes the policy: kubectl get"
-            " sriovnetworknodepolicy -A -o yaml --show-managed-fields.",
+            "Run kubectl get sriovnetworknodepolicy -A -o yaml --show-managed-fields to find the tool that changes"
+            " the policy, and stop it. Then run stage network again.",
         )
     if seen.phase == "failed":
         return Finding(
@@ -117,9 +117,9 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         expected = f"{expected}, with the objects of the current intent"
     if seen.phase == "ready" and refused is None and not facts.unwritten and pieces:
         why = (
-            f"The device plugin on the node offers a different number of {fabric.resource_name} than the intent"
-            " requires (pods_per_node, hcas_per_node). The device plugin runs with a different configuration, or"
-            " another tool changes its configuration."
+            f"The device plugin on the node offers another number of the resource {fabric.resource_name} than the"
+            " intent requires (pods_per_node, hcas_per_node). The device plugin runs with a different"
+            " configuration, or another tool changes its configuration."
         )
         remedy = (
             "Find the pod of the device plugin on the node: kubectl -n nvidia-network-operator get pods -o wide"
@@ -154,7 +154,8 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         else f"The wait ended before the node was ready for the fabric. Last state: {format_clause(seen.detail)}."
     )
     remedy = _add_rerun(
-        seen.remedy or "Correct this cause. If the node only needs more time, raise rdma_cluster.wait_seconds."
+        seen.remedy
+        or "Correct the cause under 'why'. If the node only needs more time, raise rdma_cluster.wait_seconds."
     )
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
 
@@ -181,7 +182,7 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
         return ""
     if offered is not None and offered > wanted and not find_traits(fabric).shared:
         return ""
-    return f"{offered if offered is not None else 'none'} allocatable"
+    return f"{offered if offered is not None else 'no'} {fabric.resource_name} allocatable"
 
 
 def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str, str]:
@@ -200,10 +201,13 @@ def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str,
             "Correct the causes in the findings network.lint_* of the fabric, then run stage network again."
         )
     if fabric.name in facts.unmade:
-        return facts.unmade[fabric.name], "Correct the cause under 'why', then run stage network again."
+        return (
+            f"No object was made for the fabric: {format_clause(facts.unmade[fabric.name])}.",
+            "Correct the cause under 'why', then run stage network again.",
+        )
     if not facts.nodes:
         return (
-            "The group rdma_nodes of the inventory names no node, so the stage did not wait for any node.",
+            "The group rdma_nodes of the inventory is empty, so the stage did not wait for any node.",
             "Put the nodes into the group rdma_nodes of the inventory, then run stage network again.",
         )
     if facts.sync is None:

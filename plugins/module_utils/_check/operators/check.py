@@ -88,7 +88,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
-        why = "The run has no result of the module sriov_operator_info, which reads these objects."
+        why = (
+            "The module sriov_operator_info, which reads the objects of the operators from the API server,"
+            " returned no result, so their state is unknown."
+        )
         return (
             Finding(
                 "operators.read",
@@ -125,7 +128,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
     findings += [_check_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
-        why = "The group rdma_nodes of the inventory names no node, so no node was checked."
+        why = "The group rdma_nodes of the inventory is empty, so no node was checked."
         findings.append(
             Finding(
                 "operators.node",
@@ -174,7 +177,11 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
                 f" If it does not exist: {install[0].lower()}{install[1:]} Then run stage operators again."
             )
             measured = "no established CustomResourceDefinition"
-            findings.append(Finding("operators.definition", name, FAIL, measured, "established", why, remedy))
+            findings.append(
+                Finding(
+                    "operators.definition", name, FAIL, measured, "an established CustomResourceDefinition", why, remedy
+                )
+            )
     return findings
 
 
@@ -207,8 +214,8 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
                 "Correct the causes in the finding operators.read, then run stage operators again.",
             )
         why = (
-            "No pod of multus is ready on these nodes. On a node without multus, pods get no secondary interface, and"
-            " they report no error."
+            "No pod of multus is ready on the nodes under 'measured'. On a node without multus, pods start without"
+            " an interface on the fabric, and without an error."
         )
         remedy = (
             f"List the pods of multus with their nodes: kubectl -n {seen.multus[0].namespace} get pods -o wide. Run"
@@ -260,7 +267,10 @@ def _check_node(
     """
     node = known.get(name)
     if node is None:
-        why = "The run finds the Node of a host by its name in the inventory, so it cannot check this host."
+        why = (
+            "The cluster has no Node with the name that the inventory uses for this machine, so the run cannot"
+            " check it."
+        )
         remedy = (
             f"If kubectl get nodes lists the machine under another name, change {name} in the inventory to that name."
             " If it does not list the machine, join the machine to the cluster or remove it from the group rdma_nodes."
@@ -294,13 +304,16 @@ def _check_node(
                 " message of the kubelet, or Unknown if the kubelet does not report.",
             )
         )
-        steps = f"Correct the cause in the condition Ready: kubectl describe node {name}."
+        steps = f"Run kubectl describe node {name}, and correct the cause in its condition Ready."
         if node.ready:
             steps = f"If no drain or update of the node is in progress, run kubectl uncordon {name}."
         elif node.unschedulable:
             steps += f" When the kubelet reports Ready, run kubectl uncordon {name}."
         else:
-            steps += f" If it is Unknown, run systemctl status kubelet on {name}. Correct the cause."
+            steps += (
+                f" If the condition is Unknown, run systemctl status kubelet on {name}, and correct the error"
+                " that it shows."
+            )
         findings.append(
             Finding(
                 "operators.node",

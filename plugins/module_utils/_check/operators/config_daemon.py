@@ -47,8 +47,8 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     if daemon.ready < len(served):
         why = (
             f"The config daemon is ready on {count_of(len(served), 'node')} of the inventory, but at most"
-            f" {count_of(daemon.ready, 'pod is', 'pods are')} of"
-            " the current template of the DaemonSet. The DaemonSet has not replaced the other pods yet."
+            f" {count_of(daemon.ready, 'pod runs', 'pods run')} its current version. The DaemonSet has not replaced"
+            " the other pods yet."
         )
         yield Finding("operators.rollout", subject, FAIL, measured, expected, why, remedy)
     elif daemon.ready < daemon.wanted:
@@ -76,7 +76,15 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
             "Set both images to the same release in the values of the Helm chart (helm upgrade), or in the variable"
             " SRIOV_NETWORK_CONFIG_DAEMON_IMAGE of the operator. Then run stage operators again."
         )
-        yield Finding("operators.rollout", f"image of {subject}", WARN, told, "one release", why, remedy)
+        yield Finding(
+            "operators.rollout",
+            f"image of {subject}",
+            WARN,
+            told,
+            "the config daemon and the operator of one release",
+            why,
+            remedy,
+        )
 
 
 def _name_deployment(seen: OperatorFacts) -> str:
@@ -150,13 +158,14 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
             why,
             remedy,
         )
-    why = "Without a ready pod of the config daemon in its current version, the node gets no virtual functions."
+    why = "The node has no ready pod of the config daemon in its current version, so it gets no virtual functions."
     why += describe_pods(seen, daemon.name)
     remedy = (
-        f"Run kubectl -n {daemon.namespace} get pods -o wide --field-selector spec.nodeName={node.name}. If it lists no"
-        " pod of the config daemon, correct configDaemonNodeSelector of the SriovOperatorConfig or the labels of the"
-        " node. If the pod is not ready, correct the cause in its events (kubectl describe pod). If it is ready, delete"
-        " it, so that the current version starts. Then run stage operators again."
+        f"Run kubectl -n {daemon.namespace} get pods -o wide --field-selector spec.nodeName={node.name}. If it lists"
+        " no pod of the config daemon, correct configDaemonNodeSelector of the SriovOperatorConfig or the labels of"
+        " the node. If the pod is not ready, correct the cause in its events (kubectl describe pod). If it is"
+        " ready, it has an earlier version: delete it, so that the current version starts. Then run stage operators"
+        " again."
     )
     return Finding(
         "operators.daemon",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.drivers import (
     GPU,
@@ -141,14 +141,14 @@ def check_pool(pool: DriverPool) -> Finding:
 
 def _describe_image(pool: DriverPool) -> str:
     unsure = "" if pool.signed is not None else "; whether the kernel accepts unsigned modules is unknown"
-    return f"{_describe_way(pool)}: {pool.image}{unsure}"
+    return f"image {pool.image}, {_describe_way(pool)}{unsure}"
 
 
 def _describe_way(pool: DriverPool) -> str:
     if pool.digest:
-        return "image named by digest"
+        return "named by its digest"
     if pool.policy.precompiled:
-        return "precompiled"
+        return "with a precompiled driver"
     by = "with OpenShift's driver toolkit" if pool.host.os == "rhcos" else "with packages of the distribution"
     # only the network operator searches for a precompiled image
     instead = (
@@ -156,7 +156,9 @@ def _describe_way(pool: DriverPool) -> str:
         if pool.policy.kind in OF_NICS
         else ""
     )
-    return f"compiled on each node {by}, which takes minutes{instead}; nodes: {len(pool.nodes)}; image"
+    return (
+        f"with which each of {count_of(len(pool.nodes), 'node')} compiles the driver {by}, which takes minutes{instead}"
+    )
 
 
 def _make_finding(pool: DriverPool, status: typing.Literal["fail", "warn"], why: str, remedy: str) -> Finding:
@@ -178,8 +180,10 @@ def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
         " driver on a node without this label."
     )
     remedy = (
-        f"Run kubectl get node {pool.nodes[0]} --show-labels. If the label is missing, correct the worker pod of node"
-        " feature discovery on the node, which writes it. Then run stage operators again."
+        f"Run kubectl get node {pool.nodes[0]} --show-labels. If the label is missing, correct the error of the"
+        " worker pod of node feature discovery on this node, which sets the label: kubectl get pods -A -o wide"
+        f" --field-selector spec.nodeName={pool.nodes[0]} shows the pod, and its log the error. Then run stage"
+        " operators again."
     )
     return Finding(CHECK, pool.subject, FAIL, f"label absent on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
 
@@ -232,8 +236,9 @@ def _check_digest(pool: DriverPool) -> typing.Optional[Finding]:
         pool,
         WARN,
         why,
-        "Compare the system and the kernel of the image with those of the nodes: skopeo inspect --no-tags"
-        f" docker://{pool.image}.",
+        f"Run skopeo inspect --no-tags docker://{pool.image}, and compare the system and the kernel of the image"
+        " with those of the nodes (kubectl get nodes -o wide). If they are equal, waive this finding. Otherwise"
+        " name another image, then run stage operators again.",
     )
 
 
@@ -271,8 +276,8 @@ def _check_system(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     why = f"NVIDIA publishes images for {', '.join(_SYSTEMS)}. No image for {pool.host.os} is known."
     remedy = (
-        f"Use the driver of the node: {OWN_DRIVER[pool.policy.kind]}. To check for new images, run skopeo list-tags"
-        f" docker://{pool.policy.image}."
+        f"Run skopeo list-tags docker://{pool.policy.image}. If it lists an image for {pool.host.os}, waive this"
+        f" finding. Otherwise {OWN_DRIVER[pool.policy.kind]}. Then run stage operators again."
     )
     return _make_finding(pool, WARN, why, remedy)
 

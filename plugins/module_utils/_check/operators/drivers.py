@@ -266,7 +266,7 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
     measured, expected = (
         "; ".join(kinds[:10])
         + (f"; {len(kinds) - 10} more (kubectl get nodes -o wide lists all)" if len(kinds) > 10 else ""),
-        "one kernel",
+        "the same kernel on all nodes",
     )
     if len(kinds) == 1 or policy.ready:
         return build_pass(KERNELS, subject, measured, expected)
@@ -294,6 +294,6 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
         measured,
         expected,
         why,
-        "Update the nodes to the same kernel, or make sure that a driver exists for each kernel. Then run stage"
-        " operators again.",
+        "Update the nodes to the same kernel. If the kernels differ on purpose, check that the registry has a"
+        " driver for each kernel, and waive this finding. Then run stage operators again.",
     )

@@ -30,7 +30,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError
 
-_EXPECTED = "a registry that the nodes may pull from"
+_EXPECTED = "an image from a registry that the nodes may use"
 _CONFIG = "Image cluster (config.openshift.io)"
 _EDIT = "have an admin of the cluster change spec.registrySources: oc edit image.config.openshift.io cluster"
 
@@ -122,8 +122,8 @@ def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Fi
         )
     if not name.host and seen.rules + seen.registries.allowed + seen.registries.blocked:
         why = (
-            "The image name contains no registry. The nodes try their configured registries one after the other, so the"
-            " mirror rule that applies could not be determined."
+            "The image name contains no registry. The nodes try their configured registries one after the other, so"
+            " it is unknown which mirror rule applies to the image."
         )
         return Finding(
             "operators.image",
@@ -219,9 +219,8 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
         return (
             why,
             (
-                f"Set {named} to the name with the digest, then run stage operators again. To print this"
-                " name, run skopeo"
-                f" inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
+                f"Run skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity} to print the"
+                f" name with the digest, and set {named} to it. {_AGAIN}"
             ),
         )
     return why, f"{add}. {_AGAIN}"

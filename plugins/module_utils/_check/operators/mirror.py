@@ -168,8 +168,9 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
             " images that do not exist."
         )
         remedy = (
-            f"Run skopeo login --authfile FILE {host}, then run stage operators again with -e"
-            " operators_registry_auth_file=FILE. The nodes need their own pull secrets."
+            f"Run skopeo login --authfile FILE {host} on the controller, and add -e"
+            " operators_registry_auth_file=FILE to ansible-playbook. The nodes need pull secrets of their own. Then"
+            " run stage operators again."
         )
         return Finding(_ID, subject, UNKNOWN, measured, expected, why, remedy)
     why = (
@@ -187,12 +188,23 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
 
 def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
-    why = f"The run cannot check the mirror for these images, because of this error: {format_clause(problem)}."
+    why = (
+        "The run could not determine which images this operator needs, so it did not check the mirror for them."
+        f" The error is: {format_clause(problem)}."
+    )
     remedy = (
         "If the error names a missing chart or image, copy it to the mirror (the finding on the chart contains the"
         " command), or correct its name in the intent. Otherwise correct the error. Then run stage operators again."
     )
-    return Finding(_ID, subject, UNKNOWN, "its images not determined", "all its images on the mirror", why, remedy)
+    return Finding(
+        _ID,
+        subject,
+        UNKNOWN,
+        "images of the chart not determined",
+        "all images of the chart present on the mirror",
+        why,
+        remedy,
+    )
 
 
 def _report_elsewhere(problem: str) -> Finding:

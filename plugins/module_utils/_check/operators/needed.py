@@ -150,8 +150,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
             "An earlier run began to install the operator. Its Helm release is incomplete, or it was removed later."
             f" {operator.lack}"
         )
-        remedy = f"{describe_half_installed(operator.chart.namespace, seen.install)}."
-        remedy += "" if seen.install else f" {_describe_step(operator, seen)}"
+        remedy = f"{describe_half_installed(operator.chart.namespace, seen.install)} {_AGAIN}"
         return Finding(
             CHECK, operator.name, FAIL, "namespace exists, no Deployment runs the operator", expected, why, remedy
         )
@@ -177,12 +176,11 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     if not found.wanted:
         remedy = f"Run kubectl -n {namespace} scale deployment {name} --replicas=1. {_AGAIN}"
     if found.ready < 1 or found.wanted < 1:
-        no_pod = "has no available pod of the current template of its Deployment"
+        no_pod = "has no available pod in its current version"
         why = f"The operator {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm" and found.wanted:
-            remedy += (
-                f" If the pods have no error, check the release: {describe_half_installed(namespace, seen.install)}."
-            )
+            release = describe_half_installed(namespace, seen.install)
+            remedy = remedy.replace(_AGAIN, f"If the pods have no error, check the Helm release. {release} {_AGAIN}")
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]
@@ -296,9 +294,9 @@ def _report_foreign_version(row: Needed, seen: OperatorsSeen) -> typing.Optional
         else f"operators_sriov_chart_version: {here}"
     )
     why = (
-        f"linerate.rdma did not install the operator ({describe_installer(found)}), so it does not upgrade it. It has"
-        f" version {here}. The objects of stage network are written for version {there}, and another version can ignore"
-        " or refuse fields of them."
+        f"The operator was installed {describe_installer(found)} and not by linerate.rdma, so the run does not"
+        f" upgrade it. It has version {here}. The objects of stage network are written for version {there}, and"
+        " another version can ignore or refuse fields of them."
     )
     remedy = (
         f"Upgrade the operator to {there} in the way in which it was installed. Or, if you have tested {here} with"

@@ -80,8 +80,9 @@ def _explain_missing_label(
         found = (
             why,
             (
-                "Read the log of the worker of node feature discovery on the node. The worker checks the node once a"
-                " minute. Correct the cause, then run stage operators again."
+                f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={node.name} to find the worker pod"
+                " of node feature discovery on the node, and kubectl logs for its log. The worker checks the node"
+                " once a minute. Correct the error in the log, then run stage operators again."
             ),
         )
     why, remedy = found
@@ -119,9 +120,15 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
         f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}"
         for hca in hcas[:8]
     )
-    why = f"No physical function of the node has SR-IOV. Values of sriov_totalvfs: {seen}."
+    why = (
+        "No physical function of the node offers VFs, so node feature discovery does not set the label. VFs"
+        f" offered (sriov_totalvfs): {seen}."
+    )
     firmware = " ".join(dict.fromkeys(vendors.enable_functions(hca) for hca in hcas[:8]))
-    return why, f"Turn SR-IOV on in the BIOS. {firmware} Then run stages discover and operators again."
+    return (
+        why,
+        f"Drain the node and enable SR-IOV in its BIOS. {firmware} Then run stages discover and operators again.",
+    )
 
 
 def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
@@ -147,8 +154,9 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
         if waiting:
             why = f"The worker of node feature discovery on the node is not ready: {waiting[0]}."
             return why, (
-                f"Read the events and the log of the worker's pod ({names}), and correct the cause. Then run stage"
-                " operators again."
+                f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={node.name} to find the worker's"
+                f" pod (DaemonSet {names}), and kubectl describe pod and kubectl logs for it. Correct the cause that"
+                " they show. Then run stage operators again."
             )
         why = (
             f"No worker of node feature discovery ({names}) runs on the node: the nodeSelector of the worker or a taint"

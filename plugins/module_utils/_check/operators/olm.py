@@ -53,8 +53,8 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             f" {stand.wanted or 'no version'} is requested."
         )
         remedy = (
-            "Run stage operators again. If the version stays, correct the cause in the conditions: kubectl get"
-            " subscriptions,installplans -A -o yaml. Then run stage operators again."
+            "Run kubectl get subscriptions,installplans -A -o yaml, and correct the cause in the conditions of"
+            " these objects. Then run stage operators again."
         )
         return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, remedy)
     if not stand.upgrade:
@@ -68,7 +68,8 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             measured,
             expected,
             why,
-            f"Ask the owner of Subscription {stand.subscription} to approve the upgrade, or waive this finding.",
+            f"Ask the owner of Subscription {stand.subscription} to approve the upgrade, then run stage"
+            " operators again. Or waive this finding.",
         )
     return Finding(
         "operators.olm",

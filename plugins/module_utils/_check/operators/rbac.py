@@ -17,7 +17,7 @@ _BESIDE = {
         "namespaces of the jobs",
         "These rights are needed only if the namespace does not exist, or if linerate.rdma created it.",
     ),
-    "settle": ("bringing nodes to what is wanted", "These rights are needed only with platform_settle: true."),
+    "settle": ("changes of the nodes", "These rights are needed only with platform_settle: true."),
     "teardown": ("teardown", "These rights are needed only for a teardown."),
 }
 

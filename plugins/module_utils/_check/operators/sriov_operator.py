@@ -53,7 +53,10 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
     one = found[0]
     namespace = one.deployment.namespace
     if not namespace:
-        why = "The stored result of the Deployment of the operator has no namespace, so it is damaged."
+        why = (
+            "The stored facts of the run contain the Deployment of the operator without its namespace, so they"
+            " are damaged."
+        )
         remedy = "Run stage operators again, which reads the Deployment again."
         single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
     elif namespace != (cluster.operator_namespace or seen.namespace):
@@ -178,7 +181,7 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
         )
     why = (
-        "Until a pod of the current template of the Deployment is available, the operator applies no policy."
+        "No pod of the operator in its current version is available, so the operator applies no policy."
         if work.wanted
         else "A user or a tool scaled the Deployment of the operator to 0, so the operator applies no policy."
     )
@@ -215,9 +218,10 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
                 f"imagePullPolicy of {owner}",
                 "the imagePullSecrets of this owner",
                 seen.namespace,
-                remedy,
+                f"kubectl -n {seen.namespace} describe pod {name}",
             )
             cause, remedy = explain(detail, keys)
+            remedy = remedy if "run stage" in remedy else f"{remedy.rstrip('. ')}. Then run stage operators again."
             why = f"{cause} {why}"
         yield Finding("operators.pods", f"Pod {name}", WARN, detail or "not ready", expected, why, remedy)
     if not seen.troubles:
@@ -283,8 +287,9 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
             "not set",
             expected,
             why,
-            "Read the names of the resources with kubectl describe node NODE. If they have a different prefix, set"
-            " rdma_cluster.resource_prefix to it. Then run stage operators again.",
+            "Run kubectl describe node for a node with virtual functions, and read the names of its resources. If"
+            f" they begin with another prefix than {expected}/, set rdma_cluster.resource_prefix to that prefix."
+            " Then run stage operators again.",
         )
     why = (
         f"The operator names its resources {one.resource_prefix}/..., but the pods of this run would request"
@@ -310,17 +315,17 @@ def check_config(seen: OperatorFacts) -> Finding:
         " 'default' in its own namespace."
     )
     by_hand = (
-        "Create it with kubectl apply: apiVersion sriovnetwork.openshift.io/v1, kind SriovOperatorConfig, name default,"
-        f" namespace {seen.namespace}."
+        "create it with kubectl apply (apiVersion: sriovnetwork.openshift.io/v1, kind: SriovOperatorConfig, name:"
+        f" default, namespace: {seen.namespace})."
     )
     remedy = (
-        f"Set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Without the chart: {by_hand}"
-        " Then run stage operators again."
+        "Set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Without the chart,"
+        f" {by_hand} Then run stage operators again."
     )
     if seen.configs:
         remedy = (
             f"If the operator runs in namespace {seen.configs[0]}, set rdma_cluster.operator_namespace to it."
-            f" Otherwise: {by_hand} Then run stage operators again."
+            f" Otherwise {by_hand} Then run stage operators again."
         )
     return Finding(
         "operators.config",

@@ -74,10 +74,13 @@ def check(
             "platform.bios",
             subject,
             UNKNOWN,
-            f"number of VFs: {made} in the kernel, {offered.current} in the configuration space of the function",
-            "the same number in both",
-            "The function was reset without the kernel, or VFs were created or removed while the node was read.",
-            "Run stage platform again. If the numbers still differ, reboot the node, then run stage platform again.",
+            f"{made} VFs in the kernel, {offered.current} VFs in the configuration space of the function",
+            "the same number of VFs in both",
+            "A program reset the function while the kernel kept its number of VFs, or VFs were created or"
+            " removed while the node was read.",
+            f"Run lspci -vvv -s {function.address} as root on the node, and compare 'Number of VFs' with cat"
+            f" /sys/bus/pci/devices/{function.address}/sriov_numvfs. If they differ, drain and reboot the"
+            " node. Then run stage platform again.",
         )
         return
     missing = _without_memory(function)
@@ -93,10 +96,11 @@ def check(
         )
         off = _list_switches_to_enable(said, "ari", "sriov")
         remedy = (
-            f"Enable {' and '.join(off)} in the BIOS, so that VFs need no bus of their own, or get a bus. Then reboot"
-            " the node and run stage platform again."
+            f"Drain the node, enable {' and '.join(off)} in its BIOS, so that VFs need no bus of their own, or get a"
+            " bus, and reboot it. Then run stage platform again."
             if off
-            else "Update the BIOS, or move the card to another slot. Then run stage platform again."
+            else "Drain the node, and update its BIOS, or power it off and move the card to another slot. Then"
+            " run stage platform again."
         )
         measured = f"bus {buses[1]:#04x} needed, buses up to {function.last_bus:#04x} available"
         expected = f"a bus number for each of {count_of(wanted, 'VF')}"
@@ -142,7 +146,8 @@ def _report_no_memory(
     off = _list_switches_to_enable(said, "sriov", "above_4g")
     switch = f"enable {' and '.join(off)}, and " if off else ""
     remedy = (
-        f"In the BIOS, {switch}increase the memory for PCI (MMIO size, PCI resource padding). Then reboot the node."
+        f"Drain the node. In its BIOS, {switch}increase the memory for PCI (MMIO size, PCI resource"
+        " padding). Then reboot the node."
     )
     blocked = next(
         (argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None
@@ -228,13 +233,13 @@ def _make_unproven_finding(
 ) -> Finding:
     by_hand = (
         f"Run lspci -vvv -s {function.address} as root on the node: each Region below Single Root I/O Virtualization"
-        " must have an address. If a Region has none, enable Above 4G decoding in the BIOS, reboot the node, and run"
-        " stage platform again. If all have one, waive this finding with that output as the reason."
+        " must have an address. If all have one, waive this finding with that output as the reason. If a Region has"
+        " none, drain the node, enable Above 4G decoding in its BIOS and reboot it. Then run stage platform again."
     )
     if function.capability is None:
         by_hand = (
-            "Let Ansible read the node as root (ansible_become: true), then run stage platform again. If it reads as"
-            f" root already: {by_hand}"
+            "Let Ansible read the node as root (ansible_become: true). If it reads the node as root already, follow"
+            f" these steps. {by_hand}"
         )
     return Finding(
         "platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{format_clause(question)}.", remedy or by_hand

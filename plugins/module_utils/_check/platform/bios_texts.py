@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts on BIOS settings: the desired value of a setting, the change to it, and the effect of a wrong value."""
+"""Texts on BIOS settings: the desired value of a setting, the change to it, the steps to it, and the effect
+of a wrong value."""
 
 from __future__ import annotations
 
-from ..._analysis.fleet.bios import in_words, is_right, select_concerned
+from ..._analysis.fleet.bios import describe_way_out, in_words, is_right, select_concerned
 from ..._model.node.bios import BiosState, Key, NodeBios
 
 #: effects of settings that are off although they must be on, by key
@@ -14,6 +15,7 @@ HARMS: dict[Key, str] = {
     "ari": "Without ARI, VFs need bus numbers of their own, so the kernel may not create all of them.",
     "iommu": "Without an IOMMU, no pod can drive a VF itself (vfio-pci).",
 }
+_SETTLES = "With platform_settle: true, stage platform does this itself, one node after another."
 
 
 def describe_expected_setting(bios: NodeBios, state: BiosState) -> str:
@@ -66,3 +68,40 @@ def format_option(state: BiosState) -> str:
     """Return the option of the module bios that sets a BIOS setting, such as ``wanted: {sriov: true}``."""
     value = state.wanted[0]
     return f"wanted: {{{state.key}: {str(value).lower() if isinstance(value, bool) else value}}}"
+
+
+def describe_bios_remedy(bios: NodeBios, state: BiosState) -> str:
+    """Return the steps that give a BIOS setting its desired value.
+
+    :param bios: BIOS settings that the BMC reports
+    :param state: comparison of the BIOS setting with its desired value
+    """
+    if state.state == "pending":
+        if bios.jobs == ():
+            return (
+                "Run the module linerate.rdma.bios, so that a job of the BMC applies the setting, then drain and"
+                f" reset the node. {_SETTLES} Then run stage platform again."
+            )
+        where = f"job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
+        return (
+            f"Drain the node and reset it. If the setting is still not in effect after the reset, check {where}. Then"
+            " run stage platform again."
+        )
+    if state.state == "read_only":
+        return f"{describe_way_out(bios)}. Then run stage platform again."
+    if state.state == "unknown" and bios.pending_error and bios.pending_error in state.why:
+        return "Reset the BMC (Redfish action Manager.Reset, or its web page), then run stage platform again."
+    if state.state == "unknown":
+        return (
+            "Check the setting on the BIOS setup screen, and set it there by its name. Alternatively remove"
+            f" {state.key} from rdma_cluster.bios. Then run stage platform again."
+        )
+    if bios.last_apply:
+        return (
+            f"Set {name_change(bios, state)} on the BIOS setup screen, because the BIOS did not apply it."
+            " Check the log of the BMC, and update the BIOS. Then run stage platform again."
+        )
+    return (
+        f"Set {name_change(bios, state)} with the module linerate.rdma.bios ({format_option(state)}) or on the"
+        f" BIOS setup screen. Then drain and reset the node. {_SETTLES} Then run stage platform again."
+    )

@@ -13,12 +13,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.bios import Wanted, describe_way_out, in_words, list_states
+from ..._analysis.fleet.bios import Wanted, in_words, list_states
 from ..._model.base.phrases import format_clause
 from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.node.identity import Claims, Verdict
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
-from .bios_texts import HARMS, describe_expected_setting, format_option, name_change
+from .bios_texts import HARMS, describe_bios_remedy, describe_expected_setting
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
@@ -31,7 +31,6 @@ _BY_BMC = "by its BMC: "
 #: what is measured of a setting for which the BIOS has no attribute
 _ABSENT = "not found"
 _BAD = ("wrong", "read_only", "pending")
-_SETTLES = "With platform_settle: true, stage platform does all of this, one node after another."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +104,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
         return dataclasses.replace(
             finding,
             why=f"{finding.why} The BMC of the node reports no settings: {format_clause(said.error)}.",
-            remedy="Run curl -k https://ADDRESS/redfish/v1 with rdma_bmc_address of the node: the BMC must respond."
-            f" {finding.remedy}",
+            remedy="On the controller, run curl -k https://ADDRESS/redfish/v1 with rdma_bmc_address of the node as"
+            f" ADDRESS: the BMC must respond. {finding.remedy}",
         )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
@@ -146,7 +145,11 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     if not shown:
         return finding
     bad = said.bad(*keys)
-    remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
+    remedy = (
+        f"{_collect_remedies(said, bad)} If the finding remains, follow these steps. {finding.remedy}"
+        if bad
+        else finding.remedy
+    )
     right = [state for state in shown if state.state == "ok"]
     others = [state for state in shown if state.state != "ok"]
     parts = (
@@ -195,14 +198,14 @@ def check(
     if said is None:
         if wishes:
             why = (
-                f"The intent (rdma_cluster.bios) requires {', '.join(wishes)}, but the inventory names no BMC for the"
-                " node, so its BIOS settings were not read."
+                f"The intent requires BIOS settings (rdma_cluster.bios: {', '.join(wishes)}). The inventory names no"
+                " BMC for the node, so its BIOS settings were not read."
             )
             remedy = (
-                "Set rdma_bmc_address, with user and password, for the node in the inventory, or remove"
+                "Set rdma_bmc_address, rdma_bmc_user and rdma_bmc_password of the node in the inventory, or remove"
                 " rdma_cluster.bios from the intent. Then run stage platform again."
             )
-            yield Finding("platform.bios", subject, unread, "no BMC", expected, why, remedy)
+            yield Finding("platform.bios", subject, unread, "not read: no BMC in the inventory", expected, why, remedy)
         return
     if said.verdict is not None:
         yield _check_identity(subject, said.bios, said.verdict)
@@ -216,8 +219,9 @@ def check(
             "not read",
             expected,
             f"The BMC reported no BIOS settings: {format_clause(said.error)}.",
-            "Run curl -k https://ADDRESS/redfish/v1. The BMC must respond to it, and accept"
-            " rdma_bmc_user and rdma_bmc_password of the inventory. Then run stage platform again.",
+            "On the controller, run curl -k https://ADDRESS/redfish/v1 with rdma_bmc_address of the node as"
+            " ADDRESS. If the BMC does not respond, correct the address or the network to the BMC. If it responds,"
+            " correct rdma_bmc_user and rdma_bmc_password in the inventory. Then run stage platform again.",
         )
         return
     told_of = {
@@ -262,7 +266,7 @@ def check(
 
 
 def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
-    check, expected = "platform.bmc_identity", "the BMC of this node"
+    check, expected = "platform.bmc_identity", "the identity of this node, reported by the BMC"
     if verdict.state == "proven":
         return build_pass(check, subject, str(bios.identity), expected)
     why = f"{verdict.why[0].upper()}{verdict.why[1:]}."
@@ -337,7 +341,8 @@ def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
     :param bad: states of the BIOS settings that are not as desired
     """
     if all(state.measured == _ABSENT for state in bad):
-        return f"{_join_reasons(bad)}."
+        keys = ", ".join(f"rdma_cluster.bios.{state.key}" for state in bad)
+        return f"The BIOS of the node has no setting that linerate.rdma knows for {keys}. {_join_reasons(bad)}."
     off = [state for state in bad if state.wanted == (True,) and state.state != "unknown"]
     harms = dict.fromkeys(HARMS[state.key] for state in off if state.key in HARMS)
     # a reason that only repeats the measured and the expected value is left out
@@ -364,36 +369,4 @@ def _join_reasons(bad: typing.Iterable[BiosState]) -> str:
 
 
 def _collect_remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
-    return " ".join(dict.fromkeys(_describe_bios_remedy(said, state) for state in bad))
-
-
-def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
-    if state.state == "pending":
-        if said.bios.jobs == ():
-            return (
-                "Run the module linerate.rdma.bios, so that a job of the BMC applies the setting, then drain and reset"
-                f" the node, and run stage platform again. {_SETTLES}"
-            )
-        where = f"job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
-        return (
-            f"Drain the node and reset it. If the setting is still not in effect after the reset, check {where}. Then"
-            " run stage platform again."
-        )
-    if state.state == "read_only":
-        return f"{describe_way_out(said.bios)}. Then run stage platform again."
-    if state.state == "unknown" and said.bios.pending_error and said.bios.pending_error in state.why:
-        return "Reset the BMC (Redfish action Manager.Reset, or its web page), then run stage platform again."
-    if state.state == "unknown":
-        return (
-            "Check the setting on the BIOS setup screen, and set it there by its name. Alternatively remove"
-            f" {state.key} from rdma_cluster.bios. Then run stage platform again."
-        )
-    if said.bios.last_apply:
-        return (
-            f"Set {name_change(said.bios, state)} on the BIOS setup screen, because the BIOS did not apply it."
-            " Check the log of the BMC, and update the BIOS. Then run stage platform again."
-        )
-    return (
-        f"Set {name_change(said.bios, state)} with the module linerate.rdma.bios ({format_option(state)}) or on the"
-        f" BIOS setup screen. Then drain and reset the node, and run stage platform again. {_SETTLES}"
-    )
+    return " ".join(dict.fromkeys(describe_bios_remedy(said.bios, state) for state in bad))

@@ -68,10 +68,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "No node was queried. The command ansible-inventory --graph rdma_nodes shows the nodes of the group."
+        why = (
+            "No node was queried: the group rdma_nodes of the inventory is empty, or --limit excluded all of its nodes."
+        )
         remedy = (
-            "If the group rdma_nodes is empty, put the nodes into it. Otherwise --limit excluded them: leave it out."
-            " Then run stage platform again."
+            "Run ansible-inventory --graph rdma_nodes. If it lists no node, put the nodes into the group"
+            " rdma_nodes. Otherwise leave out --limit. Then run stage platform again."
         )
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "0 nodes", "at least 1 node", why, remedy))
     memberships, fleet = _compared(intent, facts)
@@ -245,8 +247,8 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
         return []
     first = "" if len(platform.errors) <= 10 else f" (the first 10 of {len(platform.errors)})"
     why = (
-        f"Findings that need these values can be unknown. The errors{first} are:"
-        f" {format_clause('; '.join(platform.errors[:10]))}."
+        f"Some values of the node could not be read, so findings that need them can be unknown. The errors{first}"
+        f" are: {format_clause('; '.join(platform.errors[:10]))}."
     )
     return [
         Finding(
@@ -257,7 +259,7 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
             "all values read",
             why,
             f"Let Ansible read {name} as root (ansible_become: true). If it reads as root already, run cat on these"
-            " files there to see whether the driver or the kernel refuses them. Then run stage platform again.",
+            f" files on {name}, and correct the error that it prints. Then run stage platform again.",
         )
     ]
 
@@ -282,12 +284,14 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             (platform.acpi_tables, "/sys/firmware/acpi/tables"),
         )
         unread = ", ".join(path for value, path in sources if value is None)
-        why = f"The data of the node does not contain the entries of {unread}."
+        why = (
+            f"The run did not get the entries of {unread} from the node, so it is unknown whether the IOMMU is active."
+        )
         off = (
-            "the IOMMU is off: enable VT-d (Intel) or IOMMU (AMD) in the BIOS, and boot the node with intel_iommu=on"
-            " (Intel)"
+            "the IOMMU is off: drain the node, enable VT-d (Intel) or IOMMU (AMD) in its BIOS, and boot it with"
+            " intel_iommu=on (Intel)"
             if platform.iommu_devices is None or platform.iommu_groups is None
-            else "ACPI is off: remove acpi=off from the kernel arguments, and reboot the node"
+            else "ACPI is off: drain the node, remove acpi=off from its kernel arguments, and reboot it"
         )
         if platform.errors:
             why = f"{why} Errors on the node: {format_clause('; '.join(platform.errors[:5]))}."
@@ -319,7 +323,9 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             f"IOMMU off in the kernel, {tables} present",
             expected,
             why,
-            "Boot the node with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD), then run stage platform again.",
+            "Drain the node, add the kernel arguments intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD),"
+            " and reboot it. If no pod uses vfio-pci, you can waive this finding instead. Then run stage"
+            " platform again.",
         )
     why = f"The BIOS offers no IOMMU: the ACPI tables DMAR, IVRS and IORT are all missing. {harm}"
     return Finding(
@@ -329,5 +335,6 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         "IOMMU off in the BIOS",
         expected,
         why,
-        "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again.",
+        "Drain the node, enable VT-d (Intel) or IOMMU (AMD) in its BIOS, and reboot it. If no pod uses"
+        " vfio-pci, you can waive this finding instead. Then run stage platform again.",
     )

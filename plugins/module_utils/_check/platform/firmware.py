@@ -29,6 +29,8 @@ from .firmware_fleet import Fleet, find_odd_settings, find_odd_version, find_usu
 from .firmware_settings import FirmwareObjection, check_settings, check_unread_settings
 
 _AGAIN, _AGAIN_AFTER = "Then run stage platform again.", ", then run stage platform again."
+#: what the files of the driver contain, by name
+_FILES = {"fw_ver": "firmware version (fw_ver)", "board_id": "PSID (board_id)"}
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
@@ -45,15 +47,16 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
             " NVIDIA's NIC configuration operator manages its firmware."
         )
         remedy = (
-            "If another program wrote the objects (kubectl get nicdevices -A -o yaml --show-managed-fields), stop"
-            f" it. Then restart the daemon of the operator on {node} and run stage platform again."
+            "Run kubectl get nicdevices -A -o yaml --show-managed-fields. If another program than the operator"
+            f" wrote the objects of {node}, stop that program. Then delete the pod of the operator's daemon on"
+            f" {node}, so that it starts again and writes them, and run stage platform again."
         )
         yield Finding(
             "platform.firmware",
             f"{node} NicDevice",
             WARN,
             "NicDevice objects not read",
-            "NicDevice objects in the expected format",
+            "NicDevice objects read",
             why,
             remedy,
         )
@@ -63,7 +66,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
             " whether NVIDIA's NIC configuration operator manages the firmware."
         )
         remedy = (
-            "Without a cluster, set platform_nic_devices: false and run stage platform again."
+            "Without a cluster, set platform_nic_devices: false."
             f" {describe_read_remedy('Then run stage platform again.')}"
         )
         yield Finding(
@@ -113,21 +116,24 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     ]
     if not offers:
         objections += [*_check_unread(hca), *_check_version(hca, fleet)]
-    differing = [*_check_differences(fabric, hca, seen, fleet)] if seen else []
+    told = tuple(f"{objection.measured.partition(' ')[0]} " for objection in objections)
+    differing = [*_check_differences(fabric, hca, seen, fleet, told)] if seen else []
     objections += [*differing, *_check_pending(hca, function, seen, nic)]
     if objections:
-        yield _join_objections(subject, objections)
+        reset = way_of_reset(hca.pci.device if hca.pci else "", function.address)
+        yield _join_objections(subject, objections, reset)
     elif total >= wanted:
         described = _describe_firmware(hca, seen, nic, fleet)
         yield build_pass("platform.firmware", subject, f"{total} VFs offered, {described}", expected)
 
 
-def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
+def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection], reset: str) -> Finding:
     """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has the status of
     that fault.
 
     :param subject: subject of the finding
     :param objections: faults of the firmware
+    :param reset: instruction to reset the HCA, which the remedy contains only once
     """
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
@@ -141,6 +147,8 @@ def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection
             [item.remedy.replace(f" {_AGAIN}", "").replace(_AGAIN_AFTER, ".") for item in ordered],
         )
     )
+    repeated = remedy.count(reset) - 1
+    remedy = remedy.replace(f"{reset} ", "", repeated) if repeated > 0 else remedy
     remedy = f"{remedy} {_AGAIN}"
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
 
@@ -156,7 +164,7 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int) -> typing.Itera
         why += f" The kernel creates no VF while InitialVFs differs from the TotalVFs of its boot ({total})."
         expected = f"TotalVFs at least {wanted}, InitialVFs equal to TotalVFs"
         remedy = (
-            "Power-cycle the node, so that the firmware and the kernel start anew. If the finding remains,"
+            "Drain and power-cycle the node, so that the firmware and the kernel start anew. If the numbers stay,"
             f" {_describe_set_again(hca, function, max(wanted, total))}"
         )
         measured = f"TotalVFs {offered.total}, InitialVFs {offered.initial}"
@@ -173,14 +181,14 @@ def _describe_set_again(hca: Hca, function: PciEvidence, count: int) -> str:
         return f"install the firmware of the HCA again ({vendors.describe_burning(hca)})."
     return (
         "set the number of VFs in the firmware of the HCA again, as root on the node: mstconfig -d"
-        f" {function.address} set SRIOV_EN=1 NUM_OF_VFS={count}. Then power-cycle the node."
+        f" {function.address} set SRIOV_EN=1 NUM_OF_VFS={count}. Then drain and power-cycle the node."
     )
 
 
 def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
     names = sorted({"fw_ver", "board_id"} & set(hca.unread))
     if names:
-        expected = f"{' and '.join(names)} read"
+        expected = f"{' and '.join(map(_FILES.__getitem__, names))} read"
         why = (
             "Reading the files of the driver failed, so it is unknown whether this HCA runs the same firmware as other"
             " HCAs of its model."
@@ -189,7 +197,7 @@ def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
             f"Run cat /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node. If it prints an"
             " error, drain the node and reload the driver of the HCA. Then run stage platform again."
         )
-        yield FirmwareObjection(WARN, f"{', '.join(names)} could not be read", expected, why, remedy)
+        yield FirmwareObjection(WARN, f"{' and '.join(map(_FILES.__getitem__, names))} not read", expected, why, remedy)
 
 
 def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
@@ -208,13 +216,16 @@ def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]
         yield FirmwareObjection(WARN, measured, f"firmware {odd.usual}", why, remedy)
 
 
-def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
+def _check_differences(
+    fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet, told: tuple[str, ...]
+) -> typing.Iterator[FirmwareObjection]:
     """Report firmware settings in which an HCA differs from most HCAs of its model on the fabric.
 
     :param seen: firmware of the HCA
     :param fleet: firmware of all HCAs
+    :param told: names of the settings that another fault of the HCA reports, each with a blank after it
     """
-    odd = find_odd_settings(fabric.name, hca, seen, fleet)
+    odd = [one for one in find_odd_settings(fabric.name, hca, seen, fleet) if f"{one.what} " not in told]
     if odd:
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
         why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
@@ -264,7 +275,7 @@ def _check_pending(
         yield FirmwareObjection(
             WARN,
             f"firmware {running} running, {stored} stored",
-            "the stored version running",
+            f"firmware {stored} running",
             why,
             vendors.activate_firmware(hca, function.address),
         )
@@ -275,7 +286,7 @@ def _check_pending(
             "the same version from both sources",
             f"The tool {told.source} and the driver report different versions, so the running version is unknown.",
             f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver on the"
-            " node. If they differ, power-cycle the node.",
+            " node. If they differ, drain and power-cycle the node.",
         )
     if nic and nic.waits:
         why = (
@@ -283,13 +294,13 @@ def _check_pending(
             f" {nic.waits}{f' ({nic.message})' if nic.message else ''}."
         )
         remedy = (
-            f"Run kubectl describe nicdevice -A for details about {nic.name}. Wait until the operator has finished,"
-            " then run stage platform again."
+            f"Run kubectl describe nicdevices -A, and read the conditions of {nic.name}. Correct the error that they"
+            " show, or wait until the operator has finished, then run stage platform again."
         )
         yield FirmwareObjection(
             WARN,
             f"NicDevice {nic.name}: {nic.waits}",
-            "the configuration requested from the operator is active",
+            f"NicDevice {nic.name}: configuration finished",
             why,
             remedy,
         )

@@ -133,12 +133,17 @@ def check_settings(
         wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
         if later is None:
             if now is False and wish.needed:
-                why = f"{wish.name} is {setting.current}, and its value after the next reset is not reported."
+                why = (
+                    f"{wish.name} is {setting.current} now. Its value after the next reset was not reported, so"
+                    " it is unknown whether a reset corrects it."
+                )
                 remedy = (
                     f"Run mstconfig -d {seen.address} -e query {wish.name} as root on the node to see the stored value,"
                     " then run stage platform again."
                 )
-                yield FirmwareObjection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
+                yield FirmwareObjection(
+                    UNKNOWN, f"{wish.name} {setting.current}, after a reset unknown", wanted, why, remedy
+                )
         elif later and now is False:
             why = (
                 f"{wish.name} is {setting.current} until the HCA is reset (reset pending). The firmware has stored"

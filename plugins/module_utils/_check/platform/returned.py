@@ -46,7 +46,7 @@ def check(
             "The node was reset, but the data from before the reset was not stored. It is unknown whether all HCAs and"
             " links returned."
         )
-        yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
+        yield Finding(_CHECK, node, UNKNOWN, "HCAs and links not compared", _EXPECTED, why, _COMPARE)
     for node, had in before.items():
         seen = now.get(node, ObservedHcas(error=NOT_QUERIED))
         if seen.value is None or seen.error is not None:
@@ -62,7 +62,7 @@ def check(
                 _EXPECTED,
                 why,
                 f"Run ansible {node} --become -m ansible.builtin.ping until it succeeds. If the node does not start,"
-                f" look at its console. Then {_AGAIN}",
+                f" correct the error on its console. Then {_AGAIN}",
             )
             continue
         if node in reset and had.boot and had.boot == seen.value.boot:
@@ -82,14 +82,14 @@ def check(
             remedy = (
                 f"Check that ansible_host and the BMC address of this node lead to the right machine, then {_AGAIN}"
             )
-            yield Finding(_CHECK, node, UNKNOWN, "a different machine", _EXPECTED, why, remedy)
+            yield Finding(_CHECK, node, UNKNOWN, "HCAs of a different machine", _EXPECTED, why, remedy)
             continue
         if not _list_physical(had):
             why = (
                 "The data from before the reset contains no HCA, or was too large to be read. It is unknown whether all"
                 " HCAs and links returned."
             )
-            yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
+            yield Finding(_CHECK, node, UNKNOWN, "HCAs and links not compared", _EXPECTED, why, _COMPARE)
             continue
         lost = list_missing_parts(had, seen.value)
         if lost:
@@ -123,8 +123,9 @@ def _describe_remedy(lost: typing.Sequence[str]) -> str:
     steps = []
     if len(gone) + len(ports) + len(interfaces) < len(lost):
         steps.append(
-            "Run lspci -nn on the node. If it does not list the HCA, power-cycle the node, and reseat or replace the"
-            " card if it stays missing. If it lists the HCA, dmesg shows why its driver did not start: correct this."
+            "Run lspci -nn on the node. If it does not list the HCA, drain and power-cycle the node, and reseat or"
+            " replace the card if it stays missing. If it lists the HCA, correct the error that dmesg shows for its"
+            " driver."
         )
     if gone:
         steps.append(
@@ -138,8 +139,8 @@ def _describe_remedy(lost: typing.Sequence[str]) -> str:
         )
     if interfaces:
         steps.append(
-            "Run ip link on the node. If the interface has a new name, give it its old name back, such as by a file of"
-            " systemd.link. If it is missing, dmesg shows why its driver did not start: correct this."
+            "Run ip link on the node. If the interface has a new name, give it its old name back, such as by a file"
+            " of systemd.link. If it is missing, correct the error that dmesg shows for its driver."
         )
     return f"{' '.join(steps)} Then {_AGAIN}"
 

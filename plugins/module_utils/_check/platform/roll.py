@@ -38,8 +38,8 @@ _WITHOUT_REASON = {
     "unproven": "The run ended after the reset, before it compared the settings with the desired ones",
 }
 _AGAIN = (
-    "Run the playbook with -v to see the whole error of the task of node_roll, and correct its cause. Stage platform"
-    " then continues with the node at which it stopped."
+    "Run the playbook with -v to see the whole error of the task node_roll, and correct its cause. Then run stage"
+    " platform again, which continues with the node at which it stopped."
 )
 
 
@@ -58,7 +58,7 @@ def check(
             _CHECK,
             "cluster",
             UNKNOWN,
-            "not finished",
+            "changes of the nodes not finished",
             _EXPECTED,
             f"The change of the nodes ended early: {format_clause(error)}.",
             _AGAIN,
@@ -154,7 +154,7 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
     )
     measured = f"{count_of(len(outcomes), 'result')} stored ({states}), {count_of(steps, 'change')} to make"
     expected = f"1 result for each change of the node, so {count_of(steps, 'result')}"
-    remedy = "Run stage platform again, which changes only what is not as desired."
+    remedy = "Run stage platform again, which changes only the settings that differ from the intent."
     return Finding(_CHECK, node, UNKNOWN, measured, expected, why, remedy)
 
 

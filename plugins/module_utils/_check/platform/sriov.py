@@ -10,6 +10,7 @@ import typing
 
 from ..._analysis.controllers.sriov.sync_errors import LOCKED_DOWN
 from ..._analysis.fleet import vendors
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
@@ -29,7 +30,7 @@ def check(
     :param function: SR-IOV properties of the HCA in sysfs; None if its PCI function is not known
     :param locked_down: whether the kernel of the node is locked down
     """
-    expected = f"sriov_totalvfs of at least {fabric.virtual_functions}"
+    expected = f"at least {count_of(fabric.virtual_functions, 'VF')} offered (sriov_totalvfs)"
     if function is None:
         node, _blank, device = subject.partition(" ")
         why = (
@@ -55,8 +56,8 @@ def check(
             " VFs on it."
         )
         remedy = (
-            f"Return the function to the node: run driverctl unset-override {function.address} on the node, or stop the"
-            " program or virtual machine that uses it. Then run stage platform again."
+            "Stop the program or the virtual machine that uses the function. Then return the function to the node:"
+            f" run driverctl unset-override {function.address} on the node. Then run stage platform again."
         )
         findings.append(
             Finding(
@@ -71,8 +72,8 @@ def check(
         )
     elif function.driver is None:
         why = (
-            f"A function without a driver creates no VFs. If dmesg on the node has lines with {function.address}, the"
-            " driver failed to bind to the function. Otherwise it is not loaded."
+            "A function without a driver creates no VFs. The driver is not loaded, or it failed to bind to the"
+            f" function {function.address}."
         )
         findings.append(
             Finding(
@@ -82,8 +83,8 @@ def check(
                 "no driver",
                 _describe_driver(hca),
                 why,
-                f"{vendors.load_driver([hca])} If it shows an error of {function.address}, power-cycle the node, and"
-                " replace the card if the error remains. Then run stage platform again.",
+                f"{vendors.load_driver([hca])} If dmesg shows an error of {function.address}, drain and power-cycle"
+                " the node, and replace the card if the error remains. Then run stage platform again.",
             )
         )
     else:
@@ -105,9 +106,10 @@ def _check_sriov(
                 "platform.sriov",
                 subject,
                 UNKNOWN,
-                "sriov_totalvfs not read",
+                "number of offered VFs not read (sriov_totalvfs)",
                 expected,
-                "The file sriov_totalvfs of the function exists, but reading it failed.",
+                "Reading the file sriov_totalvfs of the function failed, so it is unknown how many VFs the"
+                " function offers.",
                 f"On {subject.partition(' ')[0]}, run cat /sys/bus/pci/devices/{function.address}/sriov_totalvfs as"
                 " root. If it prints an error, drain the node and reload the driver of the HCA. Then run stage"
                 " platform again.",
@@ -116,13 +118,13 @@ def _check_sriov(
             "platform.sriov",
             subject,
             FAIL,
-            "no file sriov_totalvfs in sysfs",
+            "no VFs offered: no file sriov_totalvfs",
             expected,
             *describe_no_sriov(hca, fabric),
         )
     measured = (
-        f"sriov_totalvfs {function.sriov_total},"
-        f" {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
+        f"{count_of(function.sriov_total, 'VF')} offered (sriov_totalvfs),"
+        f" {function.sriov_current if function.sriov_current is not None else 'unknown number'} created"
     )
     if function.sriov_total < fabric.virtual_functions:
         why = (

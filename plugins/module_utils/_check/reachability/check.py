@@ -125,7 +125,10 @@ def compute_chance_to_see(loss: float, packets: int) -> float:
 
 def _check_nodes(facts: Facts) -> list[Finding]:
     if not facts.nodes:
-        why = "No node was queried, so the state of the nodes is unknown."
+        why = (
+            "The group rdma_nodes of the inventory is empty, so no node was queried, and it is unknown which"
+            " nodes reach each other."
+        )
         return [
             Finding(
                 "reachability.node",
@@ -163,7 +166,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             if len({*missing.values()}) == 1
             else [f"{what}: {error}" for what, error in missing.items()]
         )
-        expected = "results of node_info (HCAs), subnet_manager_info and ibping (start, pings and stop)"
+        expected = "HCAs, subnet managers of the ports, and start, pings and stop of ibping read"
         if errors:
             remedy = unreachable_nodes.get_remedy(
                 name,
@@ -176,7 +179,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     "reachability.node",
                     name,
                     UNKNOWN,
-                    f"no result: {', '.join(missing)}",
+                    f"not read: {', '.join(missing)}",
                     expected,
                     f"Without {'this result' if len(missing) == 1 else 'these results'}, the stage cannot judge the"
                     f" pings of the node. The error is: {format_clause('; '.join(errors))}.",
@@ -287,9 +290,8 @@ def _judge_scope(
     measured = f"each port tested with up to {partners} of {most} partners on its rail"
     if packets and min(packets) < LEAST_PACKETS:
         why = (
-            "The setting reachability_count is too low to show a loss of a few percent:"
-            f" {LEAST_PACKETS} packets show a loss of 5 % with a probability of"
-            f" {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
+            f"The setting reachability_count is too low to show a loss of a few percent: {LEAST_PACKETS} packets"
+            f" show a loss of 5 % with a probability of {100 * compute_chance_to_see(0.05, LEAST_PACKETS):.0f} %."
         )
         remedy = (
             f"Set reachability_count to at least {LEAST_PACKETS} (default: 500), then run ansible-playbook"

@@ -58,8 +58,8 @@ def check_suspects(
     parted = [found for found in (pair.apart for pair in pairs) if found]
     if parted and not found:
         why = (
-            "Partition keys separate these pairs. Cables and HCAs are not the cause. The finding reachability.pair of"
-            " each pair names the keys."
+            "The ports of these pairs have no partition in which they can exchange packets. Cables and HCAs are not"
+            " the cause. The finding reachability.pair of each pair names the partition keys."
         )
         subject = f"{fabric.name} partition keys"
         return [
@@ -98,14 +98,14 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     """
     if named_before == MOST_SUSPECTS:
         why, remedy = (
-            f"The {MOST_SUSPECTS} strongest suspects do not explain these failing pairs:"
+            "The components in the other findings reachability.suspect do not explain these failing pairs:"
             f" {_format_explained_pairs(rest)}.",
             "Follow the remedies of the other findings reachability.suspect first, then run stage reachability again.",
         )
     else:
         why = (
-            "The failing pairs have no common cause, because too many other pairs on the same elements pass:"
-            f" {_format_explained_pairs(rest)}."
+            "These failing pairs have no common cause, because too many other pairs pass over the same HCAs, leaves"
+            f" and links: {_format_explained_pairs(rest)}."
         )
         remedy = (
             "Follow the remedy of the finding reachability.pair of each pair. Or set a higher reachability_count or"
@@ -144,19 +144,19 @@ def _judge_suspect(
     :param blind: why switches cannot be suspected, such as an unread topology; empty if they can
     :param some_each: whether every pair loses some messages and none loses all, which indicates other traffic
     """
-    unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
-    why = f"The element is on the path of {_format_explained_pairs(suspect)}."
+    unseen = f" The switches were not searched for a cause: {blind}" if blind else ""
+    why = f"All of these failing pairs use this component: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
-            f"The elements are all on the path of {_format_explained_pairs(suspect)}, so the pings cannot show which"
-            " element is faulty."
+            "These failing pairs use all of these components, so the pings cannot show which component is faulty:"
+            f" {_format_explained_pairs(suspect)}."
         )
     remedy = f"{' '.join(_next_steps(suspect.elements, where, topology))} Then run stage reachability again."
     if some_each:
         why = _BUSY
         remedy = (
             "Set reachability_timeout_ms to 1000, and run stage reachability again while no job runs. If each pair"
-            f" still loses some messages: {remedy}"
+            f" still loses some messages, follow these steps. {remedy}"
         )
     subject = f"{fabric.name} {name_suspect(suspect.elements)}"
     return Finding(
@@ -184,8 +184,9 @@ def _next_steps(
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
         yield (
-            "Repair the link whose error counters increase (ibqueryerrors), or the switch at which ibtracert stops:"
-            f" {names}."
+            "As root on a node of the fabric, run ibqueryerrors and ibtracert SOURCE-LID DESTINATION-LID. Of these"
+            " links and switches, repair the link whose error counters increase, or the switch at which ibtracert"
+            f" stops: {names}."
         )
     yield from (_next_step(element, where, topology) for element in elements if element not in of_links)
 
@@ -202,8 +203,9 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
         place = where[name]
         cable = f"{name} to port {place.leaf_port} of {place.leaf}" if place.leaf else f"{name} to its leaf"
         return (
-            f"Check the cable from {cable}: read the error counters at both link ports (ibqueryerrors), then reseat or"
-            " replace the cable, then replace the HCA."
+            "Run ibqueryerrors as root on a node of the fabric for the error counters of both ends of the cable"
+            f" from {cable}. Drain the node, and reseat or replace the cable. If the pings still fail, replace the"
+            " HCA."
         )
     steps = {
         "node": (
@@ -221,8 +223,9 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
             " dmesg shows for this HCA. The link is not the cause, because the port gets answers from other ports."
         ),
         "leaf": (
-            f"Run iblinkinfo as root on a node, and find the ports of the switch {name} that are down or slow. Repair"
-            " their links. Without such a port, restart the switch, and update its firmware if it is old."
+            f"Run iblinkinfo as root on a node, and find the ports of the switch {name} that are down or slow."
+            " Repair their links. Without such a port, restart the switch at a time without jobs, and update its"
+            " firmware if it is old."
         ),
         "path": (
             f"Run ibtracert in both directions between the ports: {name}. Repair the link or the switch at which it"

@@ -147,7 +147,9 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     if pair.passed and not ping.late:
         return build_pass("reachability.pair", subject, measured, expected)
     if pair.passed:
-        return _judge_late(subject, f"{measured}; packets sent again in a shorter run before: {ping.late}", pair)
+        return _judge_late(
+            subject, f"{measured}; {count_of(ping.late, 'packet')} repeated in a shorter run before", pair
+        )
     server = _why_no_server(pair.server, servers)
     measured += _format_lids(pair)
     if pair.apart and not server:
@@ -210,12 +212,14 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
         )
     if ping.received == 0:
         why = (
-            "No answer came back: the path has a hop without a route or a link that is down, or the ibping server does"
-            " not answer. ibtracert shows which: without a fault of the path, it prints all hops."
+            "No answer came back: a switch on the path has no route to the port, a link on the path is down, or the"
+            " ibping server does not answer."
         )
         remedy = (
-            f"Follow the remedy of the finding reachability.suspect. Without one, run {_TRACE}. If it stops at a hop,"
-            " check that switch. Otherwise run ibping -S on the node of the server. Then run stage reachability again."
+            f"Follow the remedy of the finding reachability.suspect. Without one, run {_TRACE} as root on a node of"
+            " the fabric. If it stops at a switch, repair the link or the routes of that switch. If it prints the"
+            " whole path, run ibping -S as root on the node of the server (the port after '->'), and correct the"
+            " error that it prints. Then run stage reachability again."
         )
         return why, remedy
     why = (
@@ -223,8 +227,9 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
         " pairs lose some messages, the nodes may be too busy to answer in time, and a late answer counts as lost."
     )
     remedy = (
-        f"Check the finding reachability.suspect and the error counters on the path: {_TRACE}, then ibqueryerrors. If"
-        " no counter increases, set reachability_timeout_ms to 1000, then run stage reachability again."
+        f"Follow the remedy of the finding reachability.suspect. Without one, run {_TRACE} and then ibqueryerrors,"
+        " as root on a node of the fabric. Repair the link on the path whose error counters increase. If no counter"
+        " increases, set reachability_timeout_ms to 1000. Then run stage reachability again."
     )
     return why, remedy
 
@@ -243,10 +248,11 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
         WARN,
         f"{measured}{_format_lids(pair)}",
         "0 % loss, without repeated packets",
-        "A node was busy for a moment. The link is not the cause: a faulty link would also have lost packets in the"
-        " longer run.",
-        f"Check the error counters on the path: {_TRACE}, then ibqueryerrors. If the counters do not increase, no"
-        " action is needed.",
+        "One of the two nodes was probably busy for a moment. The link is not the cause: a faulty link would also"
+        " have lost packets in the longer run.",
+        f"Run {_TRACE} and then ibqueryerrors, as root on a node of the fabric, for the error counters on the path."
+        " If the counters do not increase, no action is needed. Otherwise repair the link, then run stage"
+        " reachability again.",
     )
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.partitions import JOIN, Apart
+from ..._analysis.fleet.partitions import JOIN_SENTENCE, Apart
 from ..._model.run.findings import FAIL, UNKNOWN
 
 #: for opensm and UFM; the managers of switches have the same partition in their own form
-_FULL_MEMBERS = f"Make one of the ports a full member, {JOIN} Then run stage reachability again."
+_FULL_MEMBERS = (
+    f"Make one of the ports a full member of the partition. {JOIN_SENTENCE} Then run stage reachability again."
+)
 #: ibping proves nothing of a partition that it does not use
 _ANOTHER_PARTITION = (
     "Run stage bandwidth: if it passes, waive this finding, because jobs may use the other partition. If the fabric has"

@@ -15,8 +15,8 @@ from ..._model.measurement.reachability import ObservedPings, Ping, PingPlan
 
 #: whoever ends servers that are ours, or a node that is so slow, can be seen there
 _AGAIN = (
-    "Run stage reachability again. If the server stops again, run journalctl -k on the node of the server, and stop the"
-    " program that ends it."
+    "Run journalctl -k on the node of the server. If it shows a program that ended ibping, stop that program. Then"
+    " run stage reachability again."
 )
 
 

@@ -47,8 +47,9 @@ def judge_port(
             "no LID",
             "a LID of the subnet manager",
             why,
-            "Run ibstat on the node. If the port is not Active, check its cable; otherwise check the log of the subnet"
-            " manager for its GUID. Then run stages fabric and reachability again.",
+            f"Run ibstat on {port.node}. If the port is not Active, check its cable and its switch port. Otherwise"
+            " search the log of the subnet manager for the GUID of the port, and correct the error that it shows."
+            " Then run stages fabric and reachability again.",
         )
     if claim is not None:
         why = f"{claim.words} So pings to LID {claim.lid} may have reached a different port."
@@ -79,8 +80,8 @@ def judge_port(
     if not as_client or not as_server:
         direction = "to" if as_client else "from"
         why = (
-            f"The plan of the run contains no ping {direction} this port. The stage planned the pings with LIDs and"
-            " ports that changed before the check, such as by a restart of a node or of the subnet manager."
+            f"The run planned no ping {direction} this port. The LIDs or ports changed after the pings were planned,"
+            " for example because a node or the subnet manager restarted."
         )
         return Finding(
             "reachability.port",

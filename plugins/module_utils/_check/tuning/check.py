@@ -51,7 +51,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.tunings:
-        why = "No node was queried. The command ansible-inventory --graph rdma_nodes shows the nodes of the group."
+        why = (
+            "No node was queried: the group rdma_nodes of the inventory is empty, or --limit excluded all of its nodes."
+        )
         return (
             Finding(
                 "tuning.node",
@@ -60,8 +62,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "0 nodes",
                 "at least 1 node",
                 why,
-                "If the group rdma_nodes is empty, put the nodes into it. Otherwise --limit excluded them: leave it"
-                " out. Then run stage tuning again.",
+                "Run ansible-inventory --graph rdma_nodes. If it lists no node, put the nodes into the group"
+                " rdma_nodes. Otherwise leave out --limit. Then run stage tuning again.",
             ),
         )
     if intent.cluster.tuning.set:

@@ -20,8 +20,9 @@ CHECK = "tuning.nvlink_domain"
 _MODEL, _REGISTRATION, _CLIQUE = "gpu_model", "gpu_fabric", "gpu_clique"
 _SHOWN = 5
 _REMEDY = (
-    "Run nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on each node. Set the NVLink partitions"
-    " of the rack with NMX-C, then run stage tuning again. If the partitions are intended, waive this finding."
+    "If the NVLink partitions of the rack are intended, waive this finding. Otherwise run nvidia-smi"
+    " --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on each node, and put its GPUs into one partition"
+    " with NMX-C, at a time without jobs. Then run stage tuning again."
 )
 
 

@@ -89,14 +89,22 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
         devices = [place for place, hca in ports.items() if hca.rdma_device]
         if not devices:
             why = (
-                "The fabric has no HCA with an RDMA device, or its HCAs could not be read. The findings of stage"
-                " discover name the cause."
+                "The fabric has no HCA with an RDMA device, or its HCAs were not read, so its RoCE settings are"
+                " unknown."
             )
             remedy = (
-                f"Correct select of the fabric '{fabric.name}', or make its nodes reachable. Then run stages discover"
-                " and tuning again."
+                "Follow the remedies of the findings of stage discover. Without such findings, correct select of"
+                f" the fabric '{fabric.name}'. Then run stages discover and tuning again."
             )
-            yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs with an RDMA device", "at least 1", why, remedy)
+            yield Finding(
+                CHECK,
+                fabric.name,
+                UNKNOWN,
+                "0 HCAs with an RDMA device",
+                "at least 1 HCA with an RDMA device",
+                why,
+                remedy,
+            )
             continue
         vendors = {place: find_vendor(hca) for place, hca in ports.items()}
         for row in _ROWS:
@@ -340,7 +348,7 @@ def _check_sides(
         why = (
             f"{count_of(len(group), 'HCA has', 'HCAs have')} this value, and"
             f" {count_of(len(by_value[usual]), 'HCA has', 'HCAs have')} {describe_value(usual)}. A link with"
-            " different settings on its two sides loses packets under load, or stalls."
+            " different settings at its two ends loses packets under load, or stalls."
         )
         yield Finding(
             CHECK,

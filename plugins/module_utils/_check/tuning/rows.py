@@ -40,6 +40,8 @@ _MOST = 5
 AGAIN = "Then run stage tuning again."
 #: that a GPU has none of them is no answer
 _OF_EACH_GPU = ("gpu_slowed",)
+#: source of an expected value in rdma_cluster.tuning
+_INTENT = "the intent"
 Nodes = typing.Mapping[str, NodeTuning]
 #: by node the names of its HCAs that are NICs of other vendors than NVIDIA
 Strangers = typing.Mapping[str, typing.Collection[str]]
@@ -61,8 +63,11 @@ class ExpectedValue:
 
     @property
     def text(self) -> str:
-        rule = self.rule.replace("|", " or ").replace(">=", "at least ").replace("<=", "at most ")
-        return f"{rule} ({self.source})"
+        return f"{self.describe_rule()} ({self.source})"
+
+    def describe_rule(self) -> str:
+        """Return the rule in words."""
+        return self.rule.replace("|", " or ").replace(">=", "at least ").replace("<=", "at most ")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +88,7 @@ def get_expected_value(intent: Intent, row: TuningRow) -> ExpectedValue:
     """Return the expected value of a tuning row, and its source. The intent has precedence over the profile."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
-        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", _INTENT)
     if row.name == "gpu_driver" and tuning.cuda is not None:
         least = LEAST_DRIVER.get(int(tuning.cuda.partition(".")[0]))
         return ExpectedValue(f">={least}" if least else "", "fail", f"CUDA {tuning.cuda}")
@@ -126,7 +131,7 @@ def join_remedies(of_nvidia: str, of_others: str, strangers: typing.Container[bo
     """
     if True not in strangers or of_others == of_nvidia:
         return of_nvidia
-    return f"NICs of NVIDIA: {of_nvidia} Other NICs: {of_others}" if False in strangers else of_others
+    return f"For NICs of NVIDIA: {of_nvidia} For other NICs: {of_others}" if False in strangers else of_others
 
 
 def judge(
@@ -149,7 +154,7 @@ def judge(
     unread: dict[str, str] = {}
     for name, node in nodes.items():
         why, readings = explain_why_unread(node, row.name), node.rows.get(row.name, ())
-        asked = bool(want.rule) and want.level == "fail" and want.source == "the intent"
+        asked = bool(want.rule) and want.level == "fail" and want.source == _INTENT
         wrong = tuple(reading for reading in readings if want.rule and not rule_accepts(want.rule, reading.value))
         # an interface of the network is not there for each HCA
         if why is None and asked and not wrong and row.check != "network":
@@ -278,8 +283,8 @@ def _report_off(
                 FAIL,
                 describe_readings(readings),
                 expected,
-                row.harm,
-                choose_remedy(row, {name: readings}, strangers),
+                _explain_harm(row, want, readings),
+                f"{_name_asked_value(row, want)}{choose_remedy(row, {name: readings}, strangers)}",
             )
         return
     for together in _group_nodes_by_key(
@@ -292,6 +297,27 @@ def _report_off(
         yield Finding(
             CHECKS[row.check], f"{row.name} of {join_node_names(together)}", WARN, measured, expected, why, remedy
         )
+
+
+def _explain_harm(row: TuningRow, want: ExpectedValue, readings: typing.Iterable[RowReading]) -> str:
+    """Return the cause of a failed finding on a tuning row. The values that the row recommends have no harm, so the
+    cause is the intent if the node has such a value.
+
+    :param row: tuning row (one observable property of a node)
+    :param want: expected value of the row
+    :param readings: values of the row on one node
+    """
+    recommended = bool(row.training) and all(rule_accepts(row.training, reading.value) for reading in readings)
+    if want.source != _INTENT or not recommended:
+        return row.harm
+    return f"The intent requires another value than the node has: rdma_cluster.tuning.expected.{row.name}."
+
+
+def _name_asked_value(row: TuningRow, want: ExpectedValue) -> str:
+    """Return a sentence with the value to set if the steps of the remedy name another one, with a space after it."""
+    if want.source != _INTENT or not row.training or want.rule == row.training:
+        return ""
+    return f"Set the value that the intent requires ({want.describe_rule()}), also where these steps name another one. "
 
 
 def _report_unread(

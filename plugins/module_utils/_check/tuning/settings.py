@@ -71,7 +71,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             "no setting applied",
             _EXPECTED,
             f"The module node_tuning set nothing: {format_clause(found.refusal)}.",
-            found.remedy
+            _add_rerun(found.remedy)
             or (
                 "Run the playbook with -v to see the whole error of the task. Correct it, then run stage tuning again."
             ),
@@ -91,6 +91,11 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     else:
         owner = build_owner(intent.cluster.intent_name, intent.cluster.node_selector)
         yield from (_check_module(name, seen.plain.get(name), name in seen.by_pods, owner) for name in nodes)
+
+
+def _add_rerun(remedy: str) -> str:
+    """Return a remedy of the module node_tuning that ends with the stage to run again; empty if the remedy is empty."""
+    return remedy if not remedy or "run stage" in remedy else f"{remedy.rstrip('. ')}. Then run stage tuning again."
 
 
 def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
@@ -115,7 +120,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         measured,
         _EXPECTED,
         f"TuneD on the node has not applied the settings: {format_clause(seen.why)}.",
-        seen.remedy or _LOOK,
+        _add_rerun(seen.remedy) or _LOOK,
     )
 
 
@@ -137,9 +142,10 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             UNKNOWN,
             "no result of the module kernel_settings",
             _EXPECTED,
-            "The run stored no result of the module kernel_settings for this node.",
-            "Run stage tuning again for all nodes, and correct the cause of a failed task of kernel_settings on this"
-            " node.",
+            "The run stored no result of the module kernel_settings for this node, so it is unknown whether"
+            " its settings were applied.",
+            "Run the playbook with -v. If a task of kernel_settings fails on this node, correct the error that it"
+            " shows. Then run stage tuning again for all nodes.",
         )
     if seen.error is not None or seen.value is None:
         remedy = (

@@ -46,14 +46,15 @@ _REMEDIES = (
     ),
     (
         "nvidia-smi does not report",
-        "Run nvidia-smi -q on NODE. If it does not list a GPU of this finding, search dmesg for Xid 79 and power-cycle"
-        " the node. If it lists the GPU, end the jobs on the node, and reset the GPU: nvidia-smi -r -i ADDRESS. If this"
-        " command is refused, reset all GPUs of the node: nvidia-smi -r. Then run stage tuning again.",
+        "Run nvidia-smi -q on NODE. If it does not list a GPU of this finding, search dmesg for Xid 79, and drain"
+        " and power-cycle the node. If it lists the GPU, end the jobs on the node, and reset the GPU: nvidia-smi -r"
+        " -i ADDRESS. If this command is refused, reset all GPUs of the node: nvidia-smi -r. Then run stage tuning"
+        " again.",
     ),
     (
         "nvidia-smi reports no state",
-        "Run nvidia-smi -q on NODE, and compare section Fabric of this GPU with that of the other GPUs. Drain"
-        f" the node and reset this GPU, {_AGAIN}",
+        "Run nvidia-smi -q on NODE, and compare section Fabric of this GPU with that of the other GPUs. Drain the"
+        f" node and reset this GPU (nvidia-smi -r -i GPU), {_AGAIN}",
     ),
     (
         "does not support the field",
@@ -64,9 +65,14 @@ _REMEDIES = (
         f"Install DOCA-OFED on NODE, {_AGAIN} If the node keeps the driver of the kernel, waive this finding.",
     ),
     (
+        " CPUs",
+        "Run cpupower frequency-info and lscpu -e on NODE and on a comparable node. Load the CPU driver that NODE lacks"
+        f", or bring its CPUs online, {_AGAIN}",
+    ),
+    (
         NO_VALUE,
         "Compare the output of lspci -k on NODE with that of a node whose devices have all values. Load the missing"
-        f" driver, or reset the device, {_AGAIN}",
+        f" driver, {_AGAIN}",
     ),
     (
         "neither /proc/config.gz",

@@ -156,7 +156,11 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     if not path:
         return finding
     what = "The value" if path == finding.subject else path
-    return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is defined in {origins[path]}.")
+    step, again, end = finding.remedy.rpartition(" Then run stage validate again.")
+    origin = f" {what} is defined in {origins[path]}."
+    return dataclasses.replace(
+        finding, remedy=f"{step}{origin}{again}" if again and not end else f"{finding.remedy}{origin}"
+    )
 
 
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
@@ -191,13 +195,14 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
     :param problems: errors that the loader found
     :param stage: stage whose check ids the findings have
     """
-    findings = (
+    again = f"Then run stage {stage} again."
+    causes = ((problem, *explain_cause(problem)) for problem in problems)
+    return tuple(
         Finding(
-            f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *explain_cause(problem)
+            f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, why, f"{remedy} {again}"
         )
-        for problem in problems
+        for problem, why, remedy in causes
     )
-    return add_rerun(findings, stage, f"Then run stage {stage} again.")
 
 
 def _check_nodes(facts: Facts) -> list[Finding]:
@@ -207,19 +212,22 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             "The run would leave out the nodes of a source of the inventory, because this source could not be read:"
             f" {facts.inventory_error.rstrip('. ')}."
         )
-        remedy = "Correct this error, or remove the source from the inventory (-i). Then run stage validate again."
-        hosts = f"{count_of(len(facts.nodes), 'host')}, without those of an unread source"
-        return [refuse_value("nodes", "inventory", hosts, "all sources of the inventory are read", why, remedy)]
+        remedy = (
+            "Correct the error under 'why', or leave this source out of the command line of the playbook"
+            " (option -i). Then run stage validate again."
+        )
+        hosts = f"{count_of(len(facts.nodes), 'host')}, without the hosts of a source that was not read"
+        return [refuse_value("nodes", "inventory", hosts, "the hosts of all sources of the inventory", why, remedy)]
     if facts.nodes:
         return [build_pass("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
         why = (
-            "The inventory reads the nodes from the API server, and could not do so for the reason that the finding"
-            f" {blamed} shows."
+            "The inventory plugin reads the nodes from the API server. It failed for the reason in the finding"
+            f" {blamed}."
         )
         remedy = f"Correct the finding {blamed}, then run stage validate again."
         return [Finding("validate.nodes", "inventory", SKIPPED, "0 hosts", expected, why, remedy)]
-    why = "The group is empty or does not exist, so the run would check no node."
+    why = "The group rdma_nodes of the inventory is empty or does not exist, so the run would check no node."
     remedy = (
         "Add the nodes to the group rdma_nodes of the inventory, under their Kubernetes node names. To read the nodes"
         " from the cluster instead, create a file with echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml and use"
@@ -244,9 +252,9 @@ def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
     """Warn about nodes whose host keys ssh does not check. There is no finding if it checks all of them."""
     if facts.unchecked_hosts:
         why = (
-            "Ansible reaches these nodes by ssh without a check of their host keys, or by a template whose value is not"
-            " known. Another machine at the address of a node can pass for it: it gets what the run sends, and its"
-            " answers count."
+            "Ansible reaches these nodes by ssh and does not check their host keys, or its ssh settings contain a"
+            " template whose value is not known. A machine that takes over the address of a node would receive the"
+            " data that the run sends, and the run would accept its answers as those of the node."
         )
         remedy = (
             "Set host_key_checking to true: in AWX with ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra"
@@ -254,8 +262,10 @@ def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
             " UserKnownHostsFile=/dev/null, from the arguments and files of ssh. Put the keys of the nodes into"
             " known_hosts, see docs/awx.md. Then run stage validate again."
         )
-        measured = f"{facts.unchecked_hosts} of {len(facts.nodes)} nodes without a known check"
-        yield Finding("validate.host_keys", "nodes by ssh", WARN, measured, "all host keys are checked", why, remedy)
+        measured = f"host keys not known to be checked on {facts.unchecked_hosts} of {len(facts.nodes)} nodes"
+        yield Finding(
+            "validate.host_keys", "nodes by ssh", WARN, measured, "host keys checked on all nodes", why, remedy
+        )
 
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:
@@ -267,7 +277,10 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
     """
     findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
-        why = "The role that reads the variable would reject a value of this type, or interpret it differently."
+        why = (
+            "The role that reads this variable needs a value of another type: it would stop with an error, or"
+            " interpret the value differently."
+        )
         findings.append(
             refuse_value(
                 "variables",
@@ -348,9 +361,11 @@ def _check_measures(intent: Intent) -> list[Finding]:
 
 
 def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
-    why = "Stage compare could not compare this figure with its own results, or would divide by zero."
+    why = "Stage compare compares its own results with this measure, and cannot do so with this value."
     for path, seen, expected in mistakes.report_mistakes(intent):
-        yield refuse_value("measures", path, seen, expected, why, f"Correct {path} in the intent.")
+        yield refuse_value(
+            "measures", path, seen, expected, why, f"Set {path} in the intent to the value under 'expected'."
+        )
 
 
 def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:

@@ -91,7 +91,10 @@ def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
 
 def _check_node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
-        why = "The operator would never configure a node, and the run would wait until its time limit."
+        why = (
+            "With 0 nodes at a time, the SR-IOV operator would never drain and configure a node, and the run"
+            " would wait until its time limit."
+        )
         expected = "at least 1 node"
         yield refuse_value(
             "cluster",
@@ -109,7 +112,7 @@ def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         ("max_acc_out_read", cluster.firmware.max_acc_out_read, 0),
     ):
         if value is not None and value < least:
-            why = "The firmware does not accept this number."
+            why = f"The firmware of the HCA rejects {key} below {least}."
             yield refuse_value(
                 "cluster",
                 f"rdma_cluster.firmware.{key}",
@@ -133,8 +136,9 @@ def _check_functions_of_firmware(intent: Intent) -> typing.Iterator[Finding]:
             "rdma_cluster.firmware.num_of_vfs",
             str(number),
             f"at most {fewer[0].virtual_functions}, the virtual_functions of fabric {fewer[0].name}",
-            "The SR-IOV operator sets NUM_OF_VFS to virtual_functions whenever its daemon starts, and reboots the node"
-            " for it. The two values would be written in turns.",
+            "The SR-IOV operator writes virtual_functions of the fabric into the firmware (NUM_OF_VFS) whenever its"
+            " config daemon starts, and reboots the node. The operator and this run would overwrite the value of"
+            " the other, with a reboot each time.",
             "Remove rdma_cluster.firmware.num_of_vfs. If disablePlugins of the SriovOperatorConfig contains mellanox,"
             " waive the check validate.cluster for this subject with that reason.",
         )
@@ -175,7 +179,7 @@ def _check_mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     ]
     wrong += [place for place in cluster.mirror.values() if place == EVERYTHING]
     if wrong:
-        why = "The names of all images begin with this value, and no registry has a name of this form."
+        why = "The run puts this value at the start of the image names, and it is not a valid name of a registry."
         remedy = (
             "Set rdma_cluster.mirror to the host of the registry, its port, and a path in lower case, without https://"
             " and a trailing slash."
@@ -197,7 +201,7 @@ def _check_training_fabric(intent: Intent) -> typing.Iterator[Finding]:
     names = [fabric.name for fabric in intent.fabrics]
     if training.fabric not in names:
         expected = f"one of: {', '.join(names)}{suggest_nearest(training.fabric, names)}"
-        why = "The job must use the HCAs of this fabric, and no fabric of the intent has this name."
+        why = "The training job must use the HCAs of this fabric, but no fabric in rdma_fabrics has this name."
         yield refuse_value(
             "cluster",
             "rdma_cluster.training.fabric",

@@ -27,7 +27,8 @@ from ..._model.intent.profiles import (
     needs_nic_policy,
     owns_rdma,
 )
-from ..._model.run.findings import FAIL, WARN, Finding, build_pass
+from ..._model.run.findings import WARN, Finding, build_pass
+from .refusal import end_with_rerun, format_value, refuse_value
 
 #: a vendor here and an address there may be one HCA, which the nodes alone show
 _UNCLAIMED = "no HCA that two fabrics select in the same form; stage fabric compares the HCAs of the nodes"
@@ -53,7 +54,7 @@ def check(intent: Intent) -> list[Finding]:
 
 
 def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
+    return refuse_value(check_id, subject, measured, expected, why, remedy)
 
 
 def _check_unique_names(intent: Intent) -> list[Finding]:
@@ -122,11 +123,14 @@ def _check_claims(intent: Intent) -> list[Finding]:
 def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
     claim = _shared_claim(fabric, other)
     if claim:
-        remedy = "Limit one of the two fabrics to its own HCAs with select.pci or select.netdev."
+        remedy = (
+            f"Set {place}.pci or {place}.netdev, or the same key of {other_place}, so that each HCA belongs to"
+            " one fabric."
+        )
         yield _report_bad(
             "claims",
             place,
-            claim,
+            f"{claim}, which {other_place} also selects",
             f"no HCA that {other_place} also selects",
             why_apart(fabric, other),
             remedy,
@@ -154,7 +158,7 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
         " NVIDIA's network operator."
     )
     return [
-        _report_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
+        _report_bad("cluster", f"rdma_cluster.network_operator.{key}", format_value(value), "unset", why, remedy)
         for key, value in words.items()
         if value
     ]
@@ -170,7 +174,7 @@ def _report_words_of_sriov(intent: Intent) -> list[Finding]:
     why = "This key has no effect: no fabric of the intent has a profile with virtual functions."
     remedy = "Remove the key, or give a fabric a profile with virtual functions (sriov_infiniband, sriov_ethernet)."
     return [
-        Finding("validate.cluster", f"rdma_cluster.{key}", WARN, str(value), "unset", why, remedy)
+        Finding("validate.cluster", f"rdma_cluster.{key}", WARN, str(value), "unset", why, end_with_rerun(remedy))
         for key in ("operator_namespace", "resource_prefix")
         for value in (getattr(cluster, key),)
         if value != getattr(usual, key)
@@ -250,11 +254,21 @@ def _check_modes(intent: Intent) -> list[Finding]:
             )
         ]
     why = (
-        "The plugin that shares RDMA devices does not start on a node in RDMA mode exclusive. Pods of the other fabric"
-        " get their RDMA devices only in mode exclusive."
+        "Profile rdma_shared needs nodes in RDMA mode shared: its device plugin does not start in mode exclusive."
+        " The settings under 'expected' need mode exclusive, and a node has only one RDMA mode."
     )
-    remedy = "Use one of the two modes on these nodes, or split the nodes into two inventories."
+    remedy = (
+        "Change the profile of this fabric, or remove the setting under 'expected'. To use both modes, put the"
+        " nodes of each mode into an inventory and an intent of their own."
+    )
     return [
-        _report_bad("rdma_mode", place, "shared", f"exclusive, as required by {', '.join(exclusive)}", why, remedy)
+        _report_bad(
+            "rdma_mode",
+            place,
+            "RDMA mode shared",
+            f"RDMA mode exclusive, which {', '.join(exclusive)} requires",
+            why,
+            remedy,
+        )
         for place in shared
     ]

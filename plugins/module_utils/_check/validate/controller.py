@@ -88,8 +88,8 @@ def _report_left_out(finding: Finding) -> Finding:
     if finding.status in (PASS, WARN, SKIPPED):
         return finding
     why = (
-        f"{finding.why} The stages that were selected for this run do not need this, so it is only a warning. The"
-        f" stages {', '.join(ASKING)} need it."
+        f"{finding.why} The selected stages of this run do not need it, so this is a warning. The stages"
+        f" {', '.join(ASKING)} need it."
     )
     return dataclasses.replace(finding, status=WARN, why=why)
 
@@ -100,10 +100,11 @@ def _check_library(seen: ControllerFacts) -> Finding:
         return build_pass("validate.library", "controller", f"kubernetes {seen.library}", expected)
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
     why = (
-        f"Modules on localhost run with {seen.python}, whose library is too old for them."
+        f"Ansible runs modules on the controller with {seen.python}, whose Python library kubernetes is too"
+        " old. Without a newer one, the run cannot query the API server."
         if seen.library
-        else f"Modules on localhost run with {seen.python}, which does not have the library. Therefore the run cannot"
-        " query the API server."
+        else f"Ansible runs modules on the controller with {seen.python}, which does not have the Python library"
+        " kubernetes. Without it, the run cannot query the API server."
     )
     remedy = (
         f"Run on the controller: {seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}'. Or set"
@@ -136,8 +137,8 @@ def _report_unnamed() -> Finding:
     inventory failed.
     """
     why = (
-        "Only the inventory names a kubeconfig, and the inventory failed for the reason that the finding validate.nodes"
-        " shows."
+        "Only the inventory file names a kubeconfig, and the inventory plugin failed for the reason in the finding"
+        " validate.nodes. So the run queried no API server."
     )
     remedy = "Correct the finding validate.nodes, then run stage validate again."
     return Finding("validate.api_server", "API server", SKIPPED, "not queried", _VERSION, why, remedy)
@@ -185,7 +186,7 @@ def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Find
         )
         yield Finding(
             "validate.rights",
-            "credentials",
+            "kubeconfig",
             UNKNOWN,
             "rights not read",
             f"all rights of {FOLDER} that the intent needs",

@@ -65,7 +65,7 @@ def _check_resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             f"'{fabric.resource_name}'",
             expected,
             why,
-            "Use a valid name, for example mlx_compute instead of mlx-compute.",
+            f"Set {path}.resource_name to a name of this form, for example mlx_compute instead of mlx-compute.",
         )
 
 
@@ -86,7 +86,7 @@ def _check_object_name(fabric: Fabric, path: str, what: str) -> typing.Iterator[
             "names",
             f"{path}.{what}",
             f"'{name}'",
-            "a namespace for jobs",
+            f"a namespace other than '{MEASURING}'",
             why,
             f"Set {path}.{what} to a different namespace.",
         )
@@ -134,7 +134,10 @@ def _check_subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]
     elif managers != ("any",):
         for index, guid in enumerate(managers):
             if not _GUID.fullmatch(guid):
-                why = "A subnet manager is identified by the GUID of its port, in the form that sminfo prints."
+                why = (
+                    "The run identifies a subnet manager by the GUID of its port, in the form that sminfo"
+                    " prints, and finds none with this value."
+                )
                 expected = "only 'any', or 0x and 16 lower-case hex digits"
                 remedy = "Run sminfo on a node, and copy the value of 'sm guid' with its leading zeros."
                 place = f"{path}.subnet_manager" + (f"[{index}]" if len(managers) > 1 else "")
@@ -165,7 +168,10 @@ def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 def _check_pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     for index, address in enumerate(fabric.select.pci):
         if not _PCI.fullmatch(address):
-            why = "PCI addresses are compared as text, in the form of the kernel."
+            why = (
+                "The run compares this text with the PCI addresses that the kernel reports, so another form"
+                " matches no HCA."
+            )
             remedy = "Copy the address from the output of 'lspci -D' on the node, in lower case."
             yield refuse_value(
                 "select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy
@@ -188,7 +194,7 @@ def _check_pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Fi
             place,
             f"'{value}'",
             expected,
-            "PCI IDs are compared as text, so a different form matches no device.",
+            "The run compares this text with the PCI IDs that the kernel reports, so another form matches no device.",
             f"Set {place} to the ID in the output of 'lspci -nn' on the node.",
         )
 
@@ -257,7 +263,10 @@ def _check_uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             "No switch has this many ports for uplinks, and a leaf switch without uplinks is connected to no other"
             " switch."
         )
-        remedy = "Correct the number, or remove the key if one switch connects all nodes."
+        remedy = (
+            f"Set {path}.uplinks to the number of links from each leaf switch to other switches. If one switch"
+            " connects all nodes, remove the key."
+        )
         yield refuse_value(
             "numbers", f"{path}.uplinks", count_of(fabric.uplinks, "link"), f"1 to {_MOST_UPLINKS} links", why, remedy
         )

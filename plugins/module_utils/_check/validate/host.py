@@ -44,15 +44,19 @@ def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
 
 def _check_memlock_size(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if (memlock.limit_gib is None) != memlock.unlimited:
-        measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
-        why = "The intent must contain either a limit or unlimited: true. A missing limit does not mean unlimited."
+        measured = (
+            f"limit_gib {'unset' if memlock.limit_gib is None else memlock.limit_gib}, unlimited:"
+            f" {str(memlock.unlimited).lower()}"
+        )
+        why = "The two keys contradict each other, or both are missing. A missing limit does not mean unlimited."
         yield refuse_value(
             "host",
             path,
             measured,
-            "limit_gib, or unlimited: true",
+            "either limit_gib, or unlimited: true",
             why,
-            "Set limit_gib to the size that the jobs register, in GiB.",
+            f"Set {path}.limit_gib to the memory that the jobs register for RDMA, in GiB. Or set"
+            f" {path}.unlimited to true and remove limit_gib.",
         )
 
 
@@ -63,8 +67,8 @@ def _check_limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
             f"{path}.limit_gib",
             f"{memlock.limit_gib} GiB",
             "1 to 1048576 GiB",
-            "Jobs cannot work with this limit.",
-            f"Set {path}.limit_gib to the size that the jobs register.",
+            "Jobs cannot register memory for RDMA under a limit below 1 GiB, and no node has more than 1048576 GiB.",
+            f"Set {path}.limit_gib to the memory that the jobs register for RDMA, in GiB.",
         )
 
 
@@ -109,7 +113,10 @@ def _check_ulimits(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
 
 def _check_machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
     if not _LABEL.fullmatch(host.machine_role):
-        why = "This value becomes a label and a part of the name of a MachineConfig."
+        why = (
+            "The run writes this value into a label and into the name of a MachineConfig, and the API server"
+            " rejects this form."
+        )
         yield refuse_value(
             "host",
             f"{path}.machine_role",
@@ -130,7 +137,7 @@ def _check_kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Findi
                 f"'{argument}'",
                 "one argument without spaces",
                 why,
-                "Make each argument a separate list item.",
+                f"Write each kernel argument as an item of its own in {path}.kernel_arguments.",
             )
 
 
@@ -144,9 +151,14 @@ def _check_kubelet(host: HostNeeds, path: str) -> list[Finding]:
 
 def _check_settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
-        why = "A KubeletConfig without a setting reboots the nodes without any effect."
+        why = "The run would create a KubeletConfig without a setting. It reboots the nodes and changes nothing."
         yield refuse_value(
-            "host", path, "no setting", "at least 1 setting", why, "Set topology_manager_policy, or remove the key."
+            "host",
+            path,
+            "no setting",
+            "at least 1 setting",
+            why,
+            f"Set {path}.topology_manager_policy, for example to single-numa-node, or remove {path} from the intent.",
         )
 
 
@@ -160,7 +172,7 @@ def _check_scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
             kubelet.topology_manager_scope,
             expected,
             why,
-            "Set topology_manager_policy, for example to single-numa-node.",
+            f"Set {path}.topology_manager_policy, for example to single-numa-node, or remove the scope.",
         )
 
 

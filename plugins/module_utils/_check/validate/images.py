@@ -8,7 +8,8 @@ import typing
 
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.images.pull_rules import by_digest
-from ..._model.run.findings import FAIL, Finding, build_pass
+from ..._model.run.findings import Finding, build_pass
+from .refusal import refuse_value
 
 _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 
@@ -49,4 +50,4 @@ def _check_image(place: str, image: str, strict: bool) -> Finding:
         f"Run skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} to print the name with its"
         f" digest. Set {place} to this name."
     )
-    return Finding("validate.images", place, FAIL, image, _EXPECTED, why, remedy)
+    return refuse_value("images", place, image, _EXPECTED, why, remedy)

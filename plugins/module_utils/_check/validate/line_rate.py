@@ -59,23 +59,23 @@ def _check_fraction(
 ) -> typing.Iterator[Finding]:
     fraction = read(rate)
     if not _LEAST_FRACTION <= fraction <= 1:
-        why = "No link is faster than its rate, and a floor near zero verifies nothing."
+        why = "A link cannot be faster than its rate (1), and every link passes a floor near 0."
         yield refuse_value(
             "line_rate",
             place,
             f"{fraction}",
             f"{_LEAST_FRACTION:g} to 1",
             why,
-            f"Use {usual}, or a different fraction for which you have a reason.",
+            f"Set {place} to {usual} (the default), or to another fraction of the rate.",
         )
 
 
 def _check_expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.expected_gbps is not None and not _LEAST_RATE <= rate.expected_gbps <= GBPS.most:
-        why = "No link of an HCA has this rate."
+        why = "No link of an HCA has this rate, so the floor that the run computes from it would be wrong."
         remedy = (
-            "Set the rate of the links, such as 400. Or remove expected_gbps: the expected rate is then the highest"
-            " rate that both ends of each link support."
+            f"Set {path}.expected_gbps to the rate of the links in Gb/s, such as 400. Or remove the key: the run"
+            " then expects the highest rate that both ends of each link support."
         )
         yield refuse_value(
             "line_rate",
@@ -89,14 +89,15 @@ def _check_expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
 
 def _check_floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not 0 < rate.floor_gbps < float("inf"):
-        why = "A floor that every measurement reaches, or that no measurement can reach, verifies nothing."
+        why = "Every measurement, or none, would reach this floor, so it verifies nothing."
         yield refuse_value(
             "line_rate",
             f"{path}.floor_gbps",
             f"{rate.floor_gbps} Gb/s",
             "more than 0 Gb/s",
             why,
-            "Correct the floor, or remove floor_gbps and use the fraction.",
+            f"Set {path}.floor_gbps to the lowest bandwidth that you accept, in Gb/s. Or remove the key: the"
+            f" run then uses {path}.fraction of the rate.",
         )
 
 
@@ -112,7 +113,8 @@ def _check_reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
             "no reason",
             "a reason together with floor_gbps",
             why,
-            "Add reason, or remove floor_gbps and use the fraction.",
+            f"Set {path}.reason to the reason for this floor. Or remove floor_gbps: the run then uses"
+            f" {path}.fraction of the rate.",
         )
 
 
@@ -143,7 +145,7 @@ def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
                 "no reason",
                 f"a reason together with {name} below {low:g}",
                 why,
-                f"Add reason, or remove {name}.",
+                f"Set {path}.reason to the reason for this value, or remove {path}.{name} to use the default.",
             )
 
 
@@ -166,8 +168,8 @@ def _check_reason_of_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding
             "line_rate",
             f"{path}.reason",
             "no reason",
-            f"a reason together with network.max_tx_rate below {1000 * _LOW_RATE:g}",
+            f"a reason together with network.max_tx_rate below {1000 * _LOW_RATE:g} Mb/s",
             why,
-            f"If you mean {limit} Gb/s, set network.max_tx_rate to {1000 * limit}. If the limit is intended, add"
-            " reason to line_rate.",
+            f"If you mean {limit} Gb/s, set network.max_tx_rate of the fabric to {1000 * limit}. If the limit is"
+            f" intended, set {path}.reason to the reason for it.",
         )

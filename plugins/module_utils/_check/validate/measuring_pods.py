@@ -56,7 +56,10 @@ def _check_time_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     pods = fabric.pods
     if pods.limit_seconds <= pods.seconds:
         why = "The run would stop each command before its measurement ends."
-        remedy = "Raise limit_seconds to at least twice the value of seconds, to leave time for the connection setup."
+        remedy = (
+            f"Set {path}.pods.limit_seconds to at least {2 * pods.seconds}, twice the value of seconds, to leave"
+            " time for the connection setup."
+        )
         yield refuse_value(
             "pods",
             f"{path}.pods.limit_seconds",
@@ -73,7 +76,7 @@ def _check_rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             "With rounds: auto, the rounds distinguish the two directions of each link. A measurement of both"
             " directions at once gives no figure for one direction."
         )
-        remedy = "Remove directions, or set rounds to a number or to all."
+        remedy = f"Remove {path}.bandwidth.directions, or set {path}.bandwidth.rounds to a number or to all."
         yield refuse_value(
             "pods",
             f"{path}.bandwidth.rounds",
@@ -95,7 +98,7 @@ def _check_latency(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         expected = f"more than 1, at most {_MOST_RATIO}"
         name = f"{path}.bandwidth.latency_ratio"
         yield refuse_value(
-            "pods", name, f"{wanted.latency_ratio:g}", expected, why, "Remove the key to use the default of 1.5."
+            "pods", name, f"{wanted.latency_ratio:g}", expected, why, f"Remove {name} to use the default of 1.5."
         )
     elif (far := explain_far_ratio(wanted.latency_ratio, wanted.most_latency_us)) is not None:
         yield refuse_value(
@@ -105,14 +108,17 @@ def _check_latency(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             "Set most_latency_us, the longest time that you accept. Or remove latency_ratio to use the default of 1.5.",
         )
     if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
-        why = "No latency can be compared with this limit."
+        why = (
+            "The run compares this limit with measured latencies, which needs latency: true and a limit in this range."
+        )
         name = f"{path}.bandwidth.most_latency_us"
         expected = "more than 0 us and below 1000000 us, with latency: true"
         yield refuse_value(
             "pods",
             name,
-            f"{wanted.most_latency_us:g}",
+            f"{wanted.most_latency_us:g} us, with latency: {str(wanted.latency).lower()}",
             expected,
             why,
-            "Set latency: true and correct the limit, or remove most_latency_us.",
+            f"Set {path}.bandwidth.latency to true and {name} to the longest latency that you accept, in us."
+            " Or remove most_latency_us.",
         )

@@ -54,11 +54,15 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
                 level.enforce,
                 first.enforce,
                 why,
-                "Set the same level for both fabrics, or remove pod_security from one of them.",
+                "Set the same level for both fabrics, or remove pod_security from one of them. Then run"
+                " stage validate again.",
             )
     for place, level in given:
         if not level.reason.strip():
-            why = "The level determines what every user who may create pods in the namespace can do to the nodes."
+            why = (
+                "The level decides whether a user who may create pods in the namespace can become root on the"
+                " nodes, so the report must show why you chose it."
+            )
             yield Finding(
                 _CHECK,
                 f"{place}.reason",
@@ -66,7 +70,8 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
                 "no reason",
                 "a reason",
                 why,
-                "Set reason to the reason why the jobs require this level, or remove pod_security.",
+                f"Set {place}.reason to the reason why the jobs need this level, or remove {place} from the"
+                " intent. Then run stage validate again.",
             )
     if first.enforce == "privileged":
         why = (
@@ -74,14 +79,14 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
             f" {first.reason.strip()}."
         )
         remedy = (
-            "Grant rights in the namespace only to users who may be root on the nodes. Otherwise remove pod_security,"
-            " and run jobs without IPC_LOCK."
+            "Grant rights in the namespace only to users who may be root on the nodes. Otherwise remove"
+            " pod_security, and run jobs without IPC_LOCK. Then run stage validate again."
         )
         yield Finding(_CHECK, path, WARN, "privileged", _OTHERWISE[3:], why, remedy)
     elif rdma:
         why = (
-            "At this level the API server rejects pods with IPC_LOCK, and render_job adds IPC_LOCK to jobs. The reason"
-            f" in the intent is: {first.reason.strip()}."
+            "At this level the API server rejects pods with the capability IPC_LOCK, and the lookup render_job adds"
+            f" IPC_LOCK to jobs. The reason in the intent is: {first.reason.strip()}."
         )
         yield Finding(
             _CHECK,
@@ -90,7 +95,8 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
             first.enforce,
             expected,
             why,
-            "Run jobs without IPC_LOCK, and raise the limit in rdma_cluster.host.memlock.",
+            "Run jobs without IPC_LOCK, and raise the limit in rdma_cluster.host.memlock. Then run stage"
+            " validate again.",
         )
     else:
         yield build_pass(_CHECK, path, f"{first.enforce}: {first.reason.strip()}", _BASELINE)

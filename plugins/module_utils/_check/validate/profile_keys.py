@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Fabric, LineRate, Pods, Select
 from ..._model.intent.profiles import IPOIB, PROFILES, attachment_kind, carries_rdma, find_traits, is_infiniband
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
+from .refusal import end_with_rerun, format_value
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
@@ -75,7 +77,7 @@ def _report_profile_mistakes(
             f"{'Remove' if remove else 'Correct'} {path}.{key}, or use a different profile. docs/intent.md lists the"
             " keys of each profile."
         )
-        yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
+        yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, end_with_rerun(remedy))
 
 
 def _check_foreign_keys(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -86,11 +88,11 @@ def _check_foreign_keys(fabric: Fabric) -> typing.Iterator[Mistake]:
         if value in (None, ()):
             continue
         if key not in find_traits(fabric).keys:
-            yield path, str(value), f"no {key} with {fabric.profile}", why
+            yield path, format_value(value), f"no {key} with {fabric.profile}", why
         elif infiniband and key in ("mtu", "mode", "meta_plugins"):
             yield (
                 path,
-                str(value),
+                format_value(value),
                 f"no {key} on InfiniBand",
                 "An IPoIBNetwork does not have this key. Its MTU is the MTU of the partition.",
             )
@@ -106,8 +108,8 @@ def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
         yield (
             "virtual_functions",
-            str(fabric.virtual_functions),
-            "at least 1" if its.functions else f"none with {profile}",
+            count_of(fabric.virtual_functions or 0, "virtual function"),
+            "at least 1 virtual function" if its.functions else f"no virtual functions with {profile}",
             why,
         )
 
@@ -115,13 +117,18 @@ def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _check_resource_name(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.resource == "needed" and not fabric.resource_name:
-        yield "resource_name", "none", "a name", "Pods request the interface by the name of a resource."
+        yield (
+            "resource_name",
+            "no resource_name",
+            "a resource_name",
+            "Pods request the interface by the name of a resource.",
+        )
     if its.resource == "none" and fabric.resource_name:
         yield (
             "resource_name",
             fabric.resource_name,
-            f"none with {profile}",
-            "This profile uses no device plugin.",
+            f"no resource_name with {profile}",
+            "Pods of this profile request no device, so the name has no use.",
         )
 
 
@@ -135,8 +142,8 @@ def _check_ipam(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
         yield (
             "ipam",
-            "none" if its.members else "a mapping",
-            "a mapping" if its.members else f"none with {profile}",
+            "no ipam" if its.members else "an ipam mapping",
+            "an ipam mapping" if its.members else f"no ipam with {profile}",
             why,
         )
 
@@ -147,20 +154,35 @@ def _check_network_name(fabric: Fabric) -> typing.Iterator[Mistake]:
         why = (
             "Pods refer to the attachment by name in their annotation."
             if its.members
-            else "Pods of this profile need no attachment."
+            else "Pods of this profile use the cluster network, and need no attachment."
         )
-        yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
+        yield (
+            "network.name",
+            f"'{fabric.network.name}'" if fabric.network.name else "no network.name",
+            "a network.name" if its.members else f"no network.name with {profile}",
+            why,
+        )
 
 
 def _check_hca_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if not its.members and fabric.select != Select(0):
-        yield "select", "a mapping", f"none with {profile}", "No HCA belongs only to a fabric of this profile."
+        yield (
+            "select",
+            "a select mapping",
+            f"no select with {profile}",
+            "Pods of this profile use the cluster network, so no HCA belongs to the fabric.",
+        )
 
 
 def _check_rdma_flag(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.profile == "rdma_shared" and not fabric.rdma:
-        yield "rdma", "false", "true", "Without RDMA, use profile macvlan or ipoib instead."
+        yield (
+            "rdma",
+            "rdma: false",
+            "rdma: true",
+            "Profile rdma_shared gives pods RDMA devices. For pods without RDMA, use profile macvlan or ipoib.",
+        )
 
 
 def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -168,7 +190,7 @@ def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield (
             "uplinks",
             str(fabric.uplinks),
-            f"none with {fabric.profile}",
+            f"no uplinks with {fabric.profile}",
             "Stage fabric reads only the links of InfiniBand switches.",
         )
 
@@ -178,7 +200,7 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield (
             "routing",
             fabric.routing,
-            f"none with {fabric.profile}",
+            f"no routing with {fabric.profile}",
             "Stage fabric reads only the forwarding tables of InfiniBand switches.",
         )
 
@@ -255,7 +277,9 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         )
         remedy = f"Remove {path}.pods.{key}, or use a profile with RDMA. docs/intent.md lists the profiles."
         seen = str(getattr(fabric.pods, key))
-        yield Finding("validate.profile", f"{path}.pods.{key}", WARN, seen, "unset without RDMA", why, remedy)
+        yield Finding(
+            "validate.profile", f"{path}.pods.{key}", WARN, seen, "unset without RDMA", why, end_with_rerun(remedy)
+        )
 
 
 def _check_vlan_and_rates(fabric: Fabric) -> typing.Iterator[Mistake]:

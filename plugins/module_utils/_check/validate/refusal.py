@@ -6,7 +6,19 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.run.findings import FAIL, Finding
+
+
+def format_value(value: typing.Any) -> str:
+    """Return a value of the intent as text for a finding: a boolean as YAML writes it, a list as the number
+    of its items.
+
+    :param value: value that was loaded from the intent
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return count_of(len(value), "item") if isinstance(value, (tuple, list)) else str(value)
 
 
 def refuse_value(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -19,7 +31,15 @@ def refuse_value(check_id: str, subject: str, measured: str, expected: str, why:
     :param why: consequence of the value
     :param remedy: instruction to the user that resolves the cause
     """
-    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
+    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, end_with_rerun(remedy))
+
+
+def end_with_rerun(remedy: str) -> str:
+    """Return a remedy that ends with the instruction to run stage validate again.
+
+    :param remedy: instruction to the user that resolves the cause
+    """
+    return remedy if "run stage" in remedy else f"{remedy.rstrip('. ')}. Then run stage validate again."
 
 
 def check_range(place: str, value: int, low: int, high: int, unit: str) -> typing.Iterator[Finding]:

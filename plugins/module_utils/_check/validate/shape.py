@@ -24,8 +24,9 @@ _MISSING, _UNKNOWN, _BLANK, _WRONG = (
         f"Set {{path}}. {_KEYS}",
     ),
     (
-        "The value has another type or another form than this key requires. Values are not converted.",
-        f"Correct {{path}}. {_KEYS}",
+        "The key requires another type or another form of value. linerate.rdma converts no values, such as"
+        " a text to a number.",
+        f"Set {{path}} to a value of the form under 'expected'. {_KEYS}",
     ),
 )
 _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _BLANK}
@@ -48,5 +49,5 @@ def explain_cause(problem: LoadError) -> tuple[str, str]:
     why, remedy = _BY_SEEN.get(problem.seen, _WRONG)
     meant = _MEANT.search(problem.expected) if problem.seen == "unknown key" else None
     if meant:
-        remedy = f"If you meant '{meant[1]}', rename the key. {_KEYS}"
+        remedy = f"Rename the key to '{meant[1]}' if you meant this key. Otherwise remove it. {_KEYS}"
     return why, remedy.replace("{path}", problem.path or "the variable")

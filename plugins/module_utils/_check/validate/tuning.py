@@ -18,6 +18,7 @@ from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.node.tuning_rows.row import choose_setting, rule_of
 from ..._model.node.tuning_rows.table import BY_NAME
 from ..._model.run.findings import FAIL, Finding, build_pass
+from .refusal import format_value
 
 _CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
 #: what goes into a profile of TuneD, which runs commands by ${f:exec:...}
@@ -49,15 +50,17 @@ def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
                 f"'{name}'",
                 expected,
                 why,
-                f"Replace {name} in {_PATH}.expected by a name from the README of role tuning.",
+                f"Replace {name} in {_PATH}.expected by a name from the README of role tuning. Then run"
+                " stage validate again.",
             )
         elif written is not None and rule_of(written) is None:
             expected = "text or an integer, several values separated by |, >=N, <=N, or null"
-            why = "No node can have this value."
+            why = "No setting of a node can have a value of this type or form."
             remedy = (
-                f"Set {_PATH}.expected.{name} to a value in quotes: YAML reads on or off without quotes as a boolean."
+                f"Set {_PATH}.expected.{name} to a value in quotes: YAML reads on or off without quotes as a"
+                " boolean. Then run stage validate again."
             )
-            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
+            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, format_value(written), expected, why, remedy)
 
 
 def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
@@ -76,7 +79,8 @@ def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
                 f"'{value}'",
                 expected,
                 why,
-                "Set the value in the form that the kernel shows.",
+                f"Set {_PATH}.expected.{name} to the value in the form in which the kernel shows it, without"
+                " blanks. Then run stage validate again.",
             )
 
 
@@ -86,9 +90,10 @@ def _check_cuda(tuning: Tuning) -> typing.Iterator[Finding]:
     match = _CUDA.fullmatch(tuning.cuda)
     if not match or int(match.group(1)) not in LEAST_DRIVER:
         known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
-        why = "The driver that this version of CUDA requires is not known."
+        why = "linerate.rdma does not know which GPU driver this version of CUDA requires."
         remedy = (
-            "Remove rdma_cluster.tuning.cuda, and set the driver version directly: expected: {gpu_driver: '>=580'}."
+            "Remove rdma_cluster.tuning.cuda, and set the driver version directly: expected: {gpu_driver:"
+            " '>=580'}. Then run stage validate again."
         )
         yield Finding(
             _CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy
@@ -107,7 +112,8 @@ def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             "a mapping",
             f"no roce with {fabric.profile}",
             why,
-            "Remove the key, or correct the profile.",
+            f"Remove {path}, or set the profile of this fabric to one with RDMA over Ethernet, such as"
+            " sriov_ethernet. Then run stage validate again.",
         )
         return
     for key, value, most in (("dscp", fabric.roce.dscp, 63), ("priority", fabric.roce.priority, 7)):
@@ -119,5 +125,5 @@ def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
                 str(value),
                 f"0 to {most}",
                 "The field in the packet header cannot hold this number.",
-                f"Set {path}.{key} to a number in this range.",
+                f"Set {path}.{key} to a number in this range. Then run stage validate again.",
             )

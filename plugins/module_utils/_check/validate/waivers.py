@@ -35,14 +35,14 @@ def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
 
 def _check_waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     if len(waiver.reason.split()) < 2:
-        why = "The report prints the reason for the readers who rely on the run."
+        why = "The report prints the reason next to the waived finding, so that its readers know why the run continued."
         yield refuse_value(
             "waivers",
             f"{path}.reason",
             f"'{waiver.reason}'",
             "a reason of at least 2 words",
             why,
-            "Set reason to the reason why the run may continue in spite of the finding.",
+            f"Set {path}.reason to a sentence that says why the run may continue in spite of the finding.",
         )
 
 
@@ -51,7 +51,7 @@ def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
         if len(pattern) > MOST_PATTERN:
             why, remedy = (
                 "A pattern of this length matches no finding.",
-                "Shorten the pattern: replace a part of it with *.",
+                f"Shorten {path}.{name}: replace a part of it with *.",
             )
             yield refuse_value(
                 "waivers",
@@ -68,7 +68,11 @@ def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Fi
         return
     covered = [check_id for check_id in CHECKS if pattern_matches(waiver.check, check_id)]
     stages = {check_id.partition(".")[0] for check_id in covered}
-    place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the check ID from the report."
+    place, seen, remedy = (
+        f"{path}.check",
+        f"'{waiver.check}'",
+        f"Set {path}.check to the ID of a check that the report shows.",
+    )
     if not covered:
         expected = f"ID of a check, such as platform.bios; * matches any text{hints.nearest(waiver.check, CHECKS)}"
         why = "No check has this ID, so the waiver would cover no finding."
@@ -89,8 +93,10 @@ def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Fi
         )
     elif all(map(never_waived, covered)):
         why = (
-            "This check fails if a stage stops or does not run. The stage has then verified nothing, so a waiver would"
-            " hide all of its findings."
+            "This check fails if a stage stops or does not run. Such a stage has verified nothing, so a waiver"
+            " would hide all of its missing findings."
         )
         remedy = "Remove the waiver, and correct the cause that prevents the stage from running."
-        yield refuse_value("waivers", place, seen, "a check of something that a stage verifies", why, remedy)
+        yield refuse_value(
+            "waivers", place, seen, "a check of a property of the cluster, and not of the stage itself", why, remedy
+        )

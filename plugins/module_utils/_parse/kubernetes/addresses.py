@@ -164,7 +164,13 @@ def parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError as error:
-        raise RangeError("", text, EXAMPLE, f"It could not be read: {error}.", "Correct this value.") from error
+        raise RangeError(
+            "",
+            text,
+            EXAMPLE,
+            f"The value is not a network or an address: {error}.",
+            "Set the key to a value of the form under 'expected'.",
+        ) from error
 
 
 def is_address(text: str) -> bool:
@@ -187,12 +193,22 @@ def split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
         inner, body = (low, high), f"{high}{slash}{prefix}"
     if "/" not in text:
         raise RangeError(
-            "range", text, EXAMPLE, "Without a prefix, the size of the network is unknown.", "Add the prefix."
+            "range",
+            text,
+            EXAMPLE,
+            "Without a prefix, the size of the network is unknown.",
+            "Add the prefix, such as /24, to the value.",
         )
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
-        raise RangeError("range", text, EXAMPLE, f"It could not be read: {error}.", "Correct this value.") from error
+        raise RangeError(
+            "range",
+            text,
+            EXAMPLE,
+            f"The value is not a network or an address: {error}.",
+            "Set the key to a value of the form under 'expected'.",
+        ) from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
         why = (
@@ -223,7 +239,13 @@ def _parse_bounded_address(field: str, text: str, network: Network, first: Addre
     """
     address = address_or_none(text)
     if address is None:
-        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", "Correct this value.")
+        raise RangeError(
+            field,
+            text,
+            f"an address in {network}",
+            "It is not an IP address.",
+            "Set the key to a value of the form under 'expected'.",
+        )
     if address.version != network.version or not int(first) <= int(address) <= int(last):
         why = "whereabouts ignores it without an error and assigns addresses of the whole network."
         raise RangeError(
@@ -272,12 +294,16 @@ def parse_exclusion(item: str, index: int, version: int) -> Network:
             f"exclude[{index}]",
             item,
             "a network or an address",
-            f"It could not be read: {error}.",
-            "Correct this value.",
+            f"The value is not a network or an address: {error}.",
+            "Set the key to a value of the form under 'expected'.",
         ) from error
     if network.version != version:
         raise RangeError(
-            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", "Correct this value."
+            f"exclude[{index}]",
+            item,
+            f"IPv{version}",
+            "The range has the other IP version.",
+            "Set the key to a value of the form under 'expected'.",
         )
     return network
 

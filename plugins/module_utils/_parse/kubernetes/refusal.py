@@ -81,7 +81,8 @@ def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
         why = f"The API server calls the webhook {called[1]} for each such object, and the webhook did not respond."
         return RefusalCause(
             why,
-            f"{_HOOKS} -o yaml shows its address; restore the webhook, or delete it if its operator was removed.",
+            f"Run {_HOOKS} -o yaml, which shows the address of the webhook, and restore the webhook. If its"
+            " operator was removed, delete the webhook.",
         )
     name, space = service[1], service[2]
     means = next((means for pattern, means in _WAYS if pattern.search(text)), "did not respond")
@@ -90,10 +91,10 @@ def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
         " The object itself was not checked."
     )
     remedy = (
-        f"kubectl -n {space} get endpointslices,pods -o wide; restore the pods that Service {name} selects (kubectl"
-        f" -n {space} describe service {name}). "
+        f"Run kubectl -n {space} get endpointslices,pods -o wide, and restore the pods that Service {name} selects"
+        f" (kubectl -n {space} describe service {name}). "
     )
-    remedy += f"If their operator was removed: {_HOOKS}, and delete the configuration that names it."
+    remedy += f"If their operator was removed, run {_HOOKS}, and delete the configuration that names this Service."
     return RefusalCause(why, remedy)
 
 
@@ -113,8 +114,8 @@ def _find_version_cause(text: str) -> typing.Optional[RefusalCause]:
         " its operator than this collection expects."
     )
     remedy = (
-        "Upgrade the operator with its definitions: operators_install does this for releases that a run made. Helm"
-        " itself never upgrades them: "
+        "Upgrade the operator with its definitions. With operators_install: true, stage operators does this for"
+        " releases that a run made. Helm never upgrades definitions: run "
     )
     remedy += "helm show crds CHART --version VERSION | kubectl apply --server-side --force-conflicts -f -"
     return RefusalCause(why, remedy)

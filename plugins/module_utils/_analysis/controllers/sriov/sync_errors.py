@@ -42,12 +42,13 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         r"can't get devlink device|eSwitch mode to .{0,80}: no such device",
         "The driver of the function does not support devlink, which the eSwitch mode requires.",
-        "Use a newer driver, or remove eSwitchMode.",
+        "Install a newer driver of the NIC on the node, or remove eSwitchMode from the policy.",
     ),
     (
         r"NumVfs \(\d+\) is larger than TotalVfs \(0\)",
         "The function supports no virtual functions: SR-IOV is disabled in the BIOS or in the firmware of the NIC.",
-        "Enable SR-IOV in both (see the findings of stage platform), then reboot the node.",
+        "Follow the remedies of the findings of stage platform, which name the setting. Then drain and"
+        " reboot the node.",
     ),
     (
         r"is larger than TotalVfs|sriov_numvfs: numerical result out of range",
@@ -70,8 +71,8 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
         r"sriov_numvfs: cannot allocate memory",
         "The kernel has no address space left for the BARs of the virtual functions, or no bus numbers.",
         (
-            f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Enable MMIO above 4G in the BIOS, or boot with"
-            " pci=realloc."
+            f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Drain the node, enable MMIO above 4G in its BIOS or"
+            " add the kernel argument pci=realloc, and reboot it."
         ),
     ),
     (
@@ -113,8 +114,8 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
         r"does not support link type change|Unknown link type|Not supported link type",
         "The link type of the port differs from the policy, and the operator cannot change it.",
         (
-            "Set the link type manually (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet) and"
-            " reboot the node, or use the profile for the current link type."
+            "Set the link type manually (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet),"
+            " then drain and reboot the node. Or use the profile for the current link type."
         ),
     ),
     (

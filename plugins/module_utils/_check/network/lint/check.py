@@ -119,10 +119,10 @@ def select_remaining(
 def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
     outcome = {
-        "webhook": "The operator's webhook rejects the policy. ",
+        "webhook": "The operator's webhook rejects the policy with the message under 'measured'. ",
         "node": "The API server would accept the policy, but the policy fails on the node. ",
-        "effect": "Neither the webhook nor the config daemon rejects the policy. ",
-        "nowhere": "Neither the webhook nor the config daemon rejects the policy. ",
+        "effect": "The operator accepts the policy. ",
+        "nowhere": "The operator accepts the policy. ",
     }[item.where]
     status: typing.Literal["fail", "warn"] = WARN if item.where == "nowhere" else FAIL
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
@@ -202,7 +202,7 @@ def _check_selects(
                 " discover, fabric and network again. If the HCAs of all nodes have the same addresses, you can list"
                 f" them in select.pci of {fabric.name} instead."
             )
-        return Finding(SELECT, subject, FAIL, "0 physical functions, no policy selects the node", expected, why, remedy)
+        return Finding(SELECT, subject, FAIL, "0 physical functions: no policy selects the node", expected, why, remedy)
     if state is None or not state.interfaces:
         why = (
             "The operator's config daemon has not reported the interfaces of the node, so the physical functions that"
@@ -251,8 +251,8 @@ def _check_selects(
         measured,
         expected,
         why,
-        "Correct select of the fabric, or correct the reason under 'why' for which the operator does not report the"
-        " NIC. Then run stage network again.",
+        f"Correct select of fabric {fabric.name}, or correct the reason under 'why' for which the policy does not"
+        " select the NIC. Then run stage network again.",
     )
 
 

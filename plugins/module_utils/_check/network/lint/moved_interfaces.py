@@ -22,10 +22,11 @@ from .policy_context import UPLINK, ClusterBefore
 
 _EXPECTED = "interfaces that the node does not use itself"
 _REMEDY = (
-    "Name other interfaces in select.netdev or select.pci of the fabric, use profile sriov_ethernet or macvlan in mode"
-    " bridge, or move {use} to another interface. If the node can do without it, add a waiver for {check} with this"
-    " subject to rdma_waivers. If the report of the node is wrong, take the label in rdma_cluster.node_selector and the"
-    " group rdma_nodes from the node: the fabric goes on without it. Then run stage network again."
+    "Name other interfaces in select.netdev or select.pci of the fabric, use profile sriov_ethernet or macvlan in"
+    " mode bridge, or move {use} to another interface. If the node does not need it, add a waiver for {check}"
+    " with this subject to rdma_waivers. If the node reports this wrongly, remove the node from the group"
+    " rdma_nodes, and remove the label in rdma_cluster.node_selector from it: the fabric is then set up without"
+    " this node. Then run stage network again."
 )
 
 

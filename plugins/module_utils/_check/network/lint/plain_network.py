@@ -140,7 +140,9 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 f"MTU {fabric.mtu} bytes",
                 f"MTU of at most {netdev.mtu} bytes",
                 why,
-                "Raise the MTU of the host interface first, or lower mtu of the fabric. Then run stage network again.",
+                f"Lower mtu of fabric {fabric.name} to at most {netdev.mtu}, or raise the MTU of"
+                f" {netdev.name} on {name} first: ip link set dev {netdev.name} mtu {fabric.mtu}, and in its"
+                " network configuration. Then run stage network again.",
             )
         if netdev.state != "up":
             found = True
@@ -152,7 +154,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 f"interface {netdev.state or 'in an unknown state'}",
                 "interface up",
                 why,
-                f"On the node, run ip link set {netdev.name} up, and check the cable of {hca.name}. Then run stage"
+                f"On {name}, run ip link set dev {netdev.name} up, and check the cable of {hca.name}. Then run stage"
                 " network again.",
             )
     if not found:
@@ -191,8 +193,9 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
                 " namespace'."
             )
             remedy = (
-                "Set rdma_cluster.node_pool.rdma_mode to shared (this reboots the nodes), or run rdma system set netns"
-                " shared on the node. Then run stage network again."
+                "Set rdma_cluster.node_pool.rdma_mode to shared (this drains and reboots the nodes). Or, without"
+                f" the SR-IOV operator, drain {name} and run rdma system set netns shared on it. Then run stage"
+                " network again."
             )
             yield Finding(RDMA, subject, FAIL, "RDMA mode exclusive", expected, why, remedy)
         elif master is None:
@@ -278,8 +281,9 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
             f"additional policies: {', '.join(others)}",
             expected,
             why,
-            "Delete the additional NicClusterPolicies: kubectl delete nicclusterpolicies.mellanox.com NAME. Then run"
-            " stage network again.",
+            "If no tool uses the additional NicClusterPolicies, delete them: kubectl delete"
+            f" nicclusterpolicies.mellanox.com {' '.join(others)}. Otherwise waive this finding. Then run stage"
+            " network again.",
         )
     if not taken and not others:
         yield build_pass(

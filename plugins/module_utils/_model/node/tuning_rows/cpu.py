@@ -9,8 +9,8 @@ from .words import OF_ITS_LIKE, OTHER
 
 _PROFILE = (
     "OpenShift: configure section [cpu] of the pool's Tuned (governor=performance,"
-    " force_latency=cstate.id_no_zero:1|3), or the pool's PerformanceProfile, but not both. Elsewhere: tuned-adm"
-    " profile accelerator-performance."
+    " force_latency=cstate.id_no_zero:1|3), or the pool's PerformanceProfile, but not both. Elsewhere: run"
+    " tuned-adm profile accelerator-performance on the node."
 )
 
 ROWS: tuple[TuningRow, ...] = (
@@ -82,32 +82,33 @@ ROWS: tuple[TuningRow, ...] = (
         "cpu",
         "kernel arguments for idle states",
         OTHER,
-        "Compare intel_idle.max_cstate=, processor.max_cstate= and idle= in /proc/cmdline with those of the comparable"
-        " nodes. Set the same arguments in the boot loader (grubby, or /etc/default/grub), and reboot the node.",
+        "Compare intel_idle.max_cstate=, processor.max_cstate= and idle= in /proc/cmdline with those of the"
+        " comparable nodes. Set the same arguments in the boot loader (grubby, or /etc/default/grub), then drain"
+        " and reboot the node.",
     ),
     TuningRow(
         "isolated",
         "cpu",
         "isolated CPUs",
         OTHER,
-        "Set the kernel argument isolcpus, or the PerformanceProfile of the pool, as on the comparable nodes, and"
-        " reboot the node.",
+        "Set the kernel argument isolcpus, or the PerformanceProfile of the pool, as on the comparable nodes. Then"
+        " drain and reboot the node.",
     ),
     TuningRow(
         "nohz_full",
         "cpu",
         "CPUs without the timer tick (nohz_full)",
         OTHER,
-        "Set the kernel argument nohz_full, or the PerformanceProfile of the pool, as on the comparable nodes, and"
-        " reboot the node.",
+        "Set the kernel argument nohz_full, or the PerformanceProfile of the pool, as on the comparable nodes. Then"
+        " drain and reboot the node.",
     ),
     TuningRow(
         "numa_cpus",
         "cpu",
         "CPUs of the NUMA nodes",
         OTHER,
-        "Set NPS or SNC in the BIOS as on the comparable nodes, and reboot the node. If it is equal, run lscpu on the"
-        " node: a socket or core is missing.",
+        "Run lscpu on the node and on a comparable node. If CPUs are missing, repair or replace them. Otherwise"
+        " drain the node, set NPS or SNC in its BIOS as on the comparable nodes, and reboot it.",
     ),
     TuningRow(
         "irqbalance",

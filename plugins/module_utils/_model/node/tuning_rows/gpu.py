@@ -44,8 +44,8 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "MIG mode of the GPUs",
         "MIG instances do not support peer-to-peer access, so NCCL sends the data through the host.",
-        "GPU operator: set the node label nvidia.com/mig.config=all-disabled. Elsewhere: run nvidia-smi -i GPU -mig 0"
-        " on the node.",
+        "GPU operator: set the node label nvidia.com/mig.config=all-disabled. Elsewhere: drain the node, then run"
+        " nvidia-smi -i GPU -mig 0 on it.",
         "Disabled",
         source="NVIDIA MIG user guide",
     ),
@@ -61,9 +61,9 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "reason why the GPU reduces its clock",
         "All ranks of a job wait for the slowest GPU.",
-        "Run nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the node. If it shows a thermal reason, correct the fans"
-        " or the inlet temperature. If it shows a power reason, correct the power supplies or the power limit."
-        " Otherwise replace the GPU.",
+        "Run nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the node. If it shows a thermal reason, correct the"
+        " fans or the inlet temperature. If it shows a power reason, correct the power supplies or the power limit."
+        " Otherwise drain the node and replace the GPU.",
         "none",
         "none",
         "fail",
@@ -114,8 +114,8 @@ ROWS: tuple[TuningRow, ...] = (
         "mechanism of GPUDirect RDMA (on: CONFIG_PCI_P2PDMA of the kernel, peermem: module nvidia_peermem, off:"
         " neither of them)",
         "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
-        "Boot a kernel that is built with CONFIG_PCI_P2PDMA=y, or load nvidia_peermem, which requires the peer memory"
-        " support of DOCA-OFED.",
+        "Run modprobe nvidia_peermem on the node, which requires the peer memory support of DOCA-OFED. Or drain the"
+        " node and boot a kernel that is built with CONFIG_PCI_P2PDMA=y.",
         "on|peermem",
         "on|peermem",
         source="leptonai/gpud, siderolabs/pkgs#1356",

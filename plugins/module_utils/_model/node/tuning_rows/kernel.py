@@ -13,7 +13,7 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "kernel release",
         OTHER,
-        "Update the kernel, or install the kernel release of the comparable nodes.",
+        "Install the kernel release of the comparable nodes on the node, then drain and reboot it.",
     ),
     TuningRow(
         "iommu",

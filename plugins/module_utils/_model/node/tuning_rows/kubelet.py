@@ -25,16 +25,16 @@ ROWS: tuple[TuningRow, ...] = (
         "kubelet",
         "memory manager policy",
         OTHER,
-        "Set memoryManagerPolicy in the configuration of the kubelet to the value of the comparable nodes,"
-        " and restart the kubelet.",
+        "Drain the node, set memoryManagerPolicy in the configuration of the kubelet to the value of the comparable"
+        " nodes, remove /var/lib/kubelet/memory_manager_state, and restart the kubelet.",
     ),
     TuningRow(
         "topology_manager",
         "kubelet",
         "topology manager policy",
         "The GPU, the HCA and the CPUs of a pod may be on different NUMA nodes.",
-        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: set"
-        " topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
+        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: drain"
+        " the node, set topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
         "best-effort|restricted|single-numa-node",
         "best-effort|restricted|single-numa-node",
         source="kubernetes.io: Control Topology Management Policies on a node",
@@ -44,7 +44,7 @@ ROWS: tuple[TuningRow, ...] = (
         "kubelet",
         "CPUs that the kubelet reserves for the system",
         OTHER,
-        "Set reservedSystemCPUs in the configuration of the kubelet to the value of the comparable nodes,"
-        " and restart the kubelet.",
+        "Drain the node, set reservedSystemCPUs in the configuration of the kubelet to the value of the comparable"
+        " nodes, remove the state file of the CPU manager, and restart the kubelet.",
     ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from .row import TuningRow
 from .words import OF_ITS_LIKE, OTHER, describe_argument
 
-_AT_EACH_BOOT = "In a systemd unit that runs at each boot: "
+_AT_EACH_BOOT = "Write a systemd unit that runs at each boot: "
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
@@ -16,7 +16,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "NUMA nodes of the HCAs",
         "A rank would use an HCA of a different CPU socket.",
-        "Put the HCAs into the same slots as on the comparable nodes, and set NPS or SNC in the BIOS as there.",
+        "Drain the node, set NPS or SNC in its BIOS as on the comparable nodes, or power it off and put the"
+        " HCAs into the same slots as there.",
     ),
     TuningRow(
         "irq_locality",
@@ -84,8 +85,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the HCA",
         "The writes of the HCA wait for each other, which reduces the rate of transfers into remote memory.",
-        "Run mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 on the node and reset the HCA, or run setpci -s ADDRESS"
-        " CAP_EXP+8.w=10:10 on the node.",
+        "Run setpci -s ADDRESS CAP_EXP+8.w=10:10 on the node. To keep the value after a reboot, run mlxconfig -d"
+        " ADDRESS set PCI_WR_ORDERING=1, then drain and power-cycle the node.",
         "on",
         "on",
         source="NVIDIA's documentation of GPUDirect Storage",
@@ -105,7 +106,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the root port above the HCA",
         OTHER,
-        "Set PCIe relaxed ordering of the slot in the BIOS as on the comparable nodes, and reboot the node.",
+        "Drain the node, set PCIe relaxed ordering of the slot in its BIOS as on the comparable nodes, and reboot it.",
         source="applies only to packets of the root port itself (PCI Express Base Specification 7.5.3.4)",
     ),
     TuningRow(
@@ -121,7 +122,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "GPUs on PCI",
         "A GPU is no longer visible on the PCI bus.",
-        "Search dmesg on the node for the GPU (Xid 79), then power-cycle the node.",
+        "Search dmesg on the node for the GPU (Xid 79), then drain and power-cycle the node. If the GPU"
+        " stays missing, reseat or replace it.",
     ),
     TuningRow("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
     TuningRow(
@@ -129,14 +131,16 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "NUMA nodes of the GPUs",
         "A rank would use a GPU of a different CPU socket.",
-        "Put the GPUs into the same slots as on the comparable nodes, and set NPS or SNC in the BIOS as there.",
+        "Drain the node, set NPS or SNC in its BIOS as on the comparable nodes, or power it off and put the"
+        " GPUs into the same slots as there.",
     ),
     TuningRow(
         "gpu_link_width",
         "pci",
         "PCIe link width of the GPU, compared with the maximum of GPU and slot",
         "Transfers to and from the GPU memory do not reach the full PCIe rate.",
-        "Reseat the GPU or its riser, and check LnkSta in the output of lspci -vv on the node.",
+        "Run lspci -vv on the node, and compare LnkSta of the GPU with LnkCap. Drain the node, power it"
+        " off, and reseat the GPU or its riser.",
         "full",
         "full",
         source="imbue-ai/cluster-health, azurehpc-health-checks",
@@ -146,7 +150,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "path from each GPU to the nearest HCA",
         "GPUDirect RDMA traffic crosses the CPU sockets.",
-        "Move the HCA to a slot near the GPU. The command nvidia-smi topo -m shows the paths.",
+        "Run nvidia-smi topo -m on the node, which shows the paths. Drain the node, power it off, and move"
+        " the HCA to a slot behind the same PCIe switch or CPU socket as the GPU.",
         "PIX|PXB|PHB|NODE",
         "PIX|PXB|PHB|NODE",
         source="azurehpc-health-checks",

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
-OF_ITS_LIKE = "Find out why the node differs, and configure the node like the comparable nodes."
+OF_ITS_LIKE = (
+    "Compare the model with that of the comparable nodes (lscpu, lspci -nn or nvidia-smi -L on the node). If"
+    " the part is the wrong one, drain the node and replace the part."
+)
 OTHER = "All nodes of a job wait for the slowest node, so one node that differs can slow down the whole job."
 
 
@@ -30,5 +33,5 @@ def describe_argument(argument: str) -> str:
         f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
         f" arguments, so that each node reboots only once. RHEL and derivatives: run grubby --update-kernel=ALL"
         f" --args={argument}. Debian, Ubuntu: add {argument} to GRUB_CMDLINE_LINUX in /etc/default/grub, and run"
-        " update-grub. Then reboot the node."
+        " update-grub. Then drain and reboot the node."
     )
