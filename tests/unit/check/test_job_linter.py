@@ -1702,7 +1702,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     )
     # GPUs alone are no network
     made = claimed(deviceClassName="gpu.nvidia.com")
-    assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation")
+    assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation k8s.v1.cni.cncf.io/networks")
 
 
 @pytest.mark.parametrize(
@@ -1823,7 +1823,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             without,
             None,
             "unknown",
-            "not read",
+            "claim not read",
             "ResourceClaimTemplate all-rdma is in another file",
             "Put the object into the same file",
         ),
@@ -1842,15 +1842,15 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             without,
             dataclasses.replace(THERE, device_claims=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not allow the user to read",
-            "Grant the user the rights",
+            "give the user of the kubeconfig the rights",
         ),
         (
             lambda made: None,
             dataclasses.replace(THERE, device_classes=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not serve resource.k8s.io/v1",
             "api-resources",
         ),
@@ -1906,9 +1906,9 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_slices=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not allow the user to read",
-            "Grant the user the rights",
+            "give the user of the kubeconfig the rights",
         ),
         (
             of_another_request,

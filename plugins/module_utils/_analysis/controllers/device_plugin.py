@@ -38,15 +38,15 @@ def why_not_offered(
     if resource in node.unread:
         why = f"The node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
         return why, (
-            f"Read status.allocatable of the node (kubectl get node {node.name} -o yaml), and report this text to the"
-            " developers of linerate.rdma."
+            f"Run kubectl get node {node.name} -o yaml, and read status.allocatable. If it shows the same text,"
+            f" correct the device plugin that reports it. {_AGAIN}"
         )
     if offered is None:
         alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
         if alike:
             return (
                 f"The cluster offers {alike[0]}/{own}, but the intent expects the prefix {prefix}.",
-                f"Set resource_prefix of rdma_cluster to {alike[0]}. {_AGAIN}",
+                f"Set rdma_cluster.resource_prefix to {alike[0]}. {_AGAIN}",
             )
         why = "The device plugin does not run on the node, or its configuration does not contain this resource."
         remedy = (
@@ -64,5 +64,5 @@ def why_not_offered(
     return (
         f"The node has all {wanted} functions. The device plugin does not detect some of them, or reports them as"
         " unhealthy.",
-        f"Read the log of the device plugin on the node ({_LOG}), and correct the error in it. {_AGAIN}",
+        f"Read the log of the device plugin on {node.name} ({_LOG}), and correct the error in it. {_AGAIN}",
     )

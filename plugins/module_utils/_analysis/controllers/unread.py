@@ -39,8 +39,8 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
     why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
     remedy = (
-        f"For a missing right: {rights} For an object with an invalid format: ask its owner to correct it. Then run the"
-        " stage again."
+        f"If an error contains 'forbidden', {rights[0].lower()}{rights[1:]} If an object has an invalid format,"
+        " ask its owner to correct it. Then run the stage again."
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 

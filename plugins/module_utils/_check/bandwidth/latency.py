@@ -6,6 +6,7 @@ intent sets one. Check id: ``bandwidth.latency``.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import typing
 
@@ -15,6 +16,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .causes import name_ends, spell_kinds
 from .pairs import on_rail
 
 #: pairs, from which on a median says something
@@ -22,13 +24,13 @@ _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 100
 _LOSS = (
-    "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x), and replace the cable"
-    " of a port whose counters increase."
+    "Run rdma statistic show on both nodes twice (on InfiniBand perfquery -x), and replace the cable of a port"
+    " whose error counters increase."
 )
 _REMEDY = (
-    "Compare this pair with a faster pair: the idle states and the governor of the CPUs (stage tuning), the CPUs that"
-    " the pods run on, the number of switches between the nodes, and queues with other traffic. Then run stage"
-    " bandwidth again."
+    "First follow the findings of stage tuning on idle states and governor of the CPUs of both nodes. If there"
+    " are none, stop other traffic between the nodes, and compare the number of switches between them with that"
+    " of a faster pair. Then run stage bandwidth again."
 )
 
 
@@ -51,12 +53,17 @@ def check_latencies(
         limits.append(f"at most {wanted.latency_ratio:g} x {usual:.2f} us, the median of {len(medians)} pairs")
     expected = "; ".join(limits) or f"no limit: too few for a comparison ({count_of(len(medians), 'pair')})"
     for pair in latencies:
-        yield _check_pair(fabric, pair, usual, expected)
+        finding = _check_pair(fabric, pair, usual, expected)
+        remedy = name_ends(finding.remedy, list(dict.fromkeys((pair.client, pair.server))), [])
+        yield dataclasses.replace(finding, remedy=remedy)
     there = {end for pair in latencies for end in (pair.client_end, pair.server_end)}
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
             subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
-            why = "A port is measured with a partner on its rail, and no longer after several of its pairs failed."
+            why = (
+                "The latency of this port is not known: a port is measured with a partner on its rail, and is left"
+                " out after several of its pairs failed."
+            )
             remedy = (
                 "Follow the remedies of the findings bandwidth.measured and bandwidth.suspect of this port, then run"
                 " stage bandwidth again."
@@ -73,15 +80,24 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
     if pair.typical_us is None or pair.failure:
         why = f"There is no latency figure: {pair.evidence or pair.failure or 'it did not run'}."
         remedy = (
-            "Check that the image in pods.image has ib_write_lat beside ib_write_bw, then run stage bandwidth again."
+            "Run podman run --rm --entrypoint which IMAGE ib_write_lat, with the image in pods.image of the"
+            " fabric. If it prints no path, set pods.image to an image with ib_write_lat. Otherwise correct the"
+            " error under 'why'. Then run stage bandwidth again."
         )
-        return Finding(check, subject, UNKNOWN, pair.failure or "no figure", expected, why, remedy)
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            spell_kinds({pair.failure: 1}) if pair.failure else "no figure",
+            expected,
+            why,
+            remedy,
+        )
     measured = f"{pair.typical_us:.2f} us" + (f", p99 {pair.p99_us:.2f} us" if pair.p99_us is not None else "")
     none = find_no_measurement(pair.typical_us, pair.p99_us, True)
     if none:
         remedy = (
-            "Run ib_write_lat between the two pods by hand, and set pods.image to an image with another version of"
-            " perftest."
+            "Set pods.image of the fabric to an image with another version of perftest, then run stage bandwidth again."
         )
         return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. The figure is invalid.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
@@ -95,7 +111,10 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         expected = f"a 99th percentile of at most {MOST_TAIL} times the median"
         return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
-        why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
-        remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
+        why = (
+            "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of them"
+            " may be slow."
+        )
+        remedy = f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. {_REMEDY}"
         return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
     return build_pass(check, subject, measured, expected)

@@ -7,6 +7,7 @@ compares a valid bandwidth with the floor and with the best comparable pairs.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import typing
 
 from ..._analysis.bandwidth.floors import Best, Doubt, PairLimits, format_gbps
@@ -16,7 +17,7 @@ from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT
 from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
-from .causes import explain_cause
+from .causes import explain_cause, name_ends, spell_kinds
 from .pair_floors import check_fleet, check_floor, check_tcp_fleet, format_queue_pairs
 
 #: checks of a figure
@@ -72,12 +73,18 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
             findings.append((check_tcp_fleet if tcp else check_fleet)(subject, ground, pair, pair.average_gbps, own))
     if fabric.bandwidth.sweep and not tcp:
         findings.append(_check_sweep(subject, pair))
-    return findings
+    ends = list(dict.fromkeys((pair.client_end, pair.server_end)))
+    nodes = list(dict.fromkeys(node for _rail, node in ends))
+    pods = [ground.pods[end].name for end in ends if end in ground.pods]
+    return [
+        item if item.status == PASS else dataclasses.replace(item, remedy=name_ends(item.remedy, nodes, pods))
+        for item in findings
+    ]
 
 
 #: what to do after an error of a tool without a text
 _DMESG = (
-    "Read dmesg of both nodes for errors of mlx5 or rdma_cm at the time of the run, and correct them. Then run stage"
+    "Run dmesg on both nodes, and correct errors of mlx5 or rdma_cm at the time of the run. Then run stage"
     " bandwidth again."
 )
 
@@ -130,18 +137,18 @@ def _warn_of_retries(check: str, subject: str, pair: PairResult, measured: str, 
     if not pair.retried:
         return build_pass(check, subject, measured, expected)
     kinds = collections.Counter(pair.retried)
-    told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in kinds.items())
-    measured = f"{measured}; earlier attempts failed: {told}"
+    measured = f"{measured}; earlier attempts failed: {spell_kinds(kinds)}"
     if not kinds["disconnected"] and kinds["no_address"] < 2:
         return build_pass(check, subject, measured, expected)
     why = (
-        f"The pair passed at attempt {len(pair.retried) + 1} only. A link that goes down and up, an outdated entry of"
-        " ARP or EVPN, or a subnet manager that does not always answer has this effect. Each start of a job meets it."
+        f"The pair passed only at attempt {len(pair.retried) + 1}. Possible causes: a link that goes down and up,"
+        " an outdated ARP or EVPN entry, or a subnet manager that does not always answer. A job can fail in the"
+        " same way when it starts."
     )
     remedy = (
-        "Run stage bandwidth again. If the finding remains, search dmesg of both nodes for link state changes, compare"
-        " the entry of the other pod in ip neigh in each pod with its MAC address (ip link), and read the log of the"
-        " subnet manager (InfiniBand) or of the switches. Correct the cause, then run stage bandwidth again."
+        "Run stage bandwidth again. If the finding remains, run dmesg on both nodes and search it for link state"
+        " changes, and read the log of the subnet manager (InfiniBand) or of the switches for that time. Correct"
+        " the cause, then run the stage once more."
     )
     return Finding(check, subject, WARN, measured, f"{expected}, at the first attempt", why, remedy)
 
@@ -155,7 +162,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
     :param pair: result of the measurement
     :param doubt: reason why the bandwidth is not a valid measurement; None if there is none
     """
-    expected = "an average in Gb/s, exit code 0"
+    expected = "an average bandwidth in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
         how = (
@@ -266,12 +273,20 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
         else "The measurement of one message size failed, so the other message sizes were not measured."
     )
     remedy = (
-        "Correct the error under 'measured', and raise pods.limit_seconds of the fabric if the time limit stopped the"
-        " measurement. Then run stage bandwidth again."
+        "If the time limit stopped the measurement, raise pods.limit_seconds of the fabric. Otherwise correct"
+        " the error under 'measured'. Then run stage bandwidth again."
         if pair.sweep_failure
         else "Follow the remedy of the finding bandwidth.measured of this pair, then run stage bandwidth again."
     )
-    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "not measured", expected, why, remedy)
+    return Finding(
+        "bandwidth.sweep",
+        subject,
+        UNKNOWN,
+        spell_kinds({pair.sweep_failure: 1}) if pair.sweep_failure else "not measured",
+        expected,
+        why,
+        remedy,
+    )
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:

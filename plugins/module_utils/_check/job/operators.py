@@ -99,7 +99,9 @@ def _check_absent_operator(
             else f"Not all resources of the nodes were read ({join_first(unread) or 'all nodes'})"
         )
         why = f"{what}, so the operator, or a device plugin that runs without it, may exist. {why}"
-        remedy = f"Correct the causes in the findings stack.read and job.read. If the operator does not exist: {remedy}"
+        remedy = (
+            f"Follow the remedies of the findings stack.read and job.read. If the operator does not exist: {remedy}"
+        )
         return Finding(check_id, operator, UNKNOWN, measured, expected, why, remedy)
     absent = [name for name, number in offers.items() if not number]
     if absent:
@@ -144,7 +146,7 @@ def _check_operator(
             f"no {kinds[0]}",
             f"a {kinds[0]} in state ready",
             f"The operator does nothing without a {kinds[0]}. {why}",
-            f"Create a {kinds[0]}.",
+            f"Create a {kinds[0]}: apply the example in the documentation of the operator (kubectl apply -f FILE).",
         )
     for policy in policies:
         kind = policy.kind

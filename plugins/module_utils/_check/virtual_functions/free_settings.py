@@ -64,9 +64,10 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         " CNI plugin changes the limit, and it also applies to a pod that gets such a VF."
     )
     remedy = (
-        f"Remove the limit on the node: {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If"
-        " the limit returns, remove it from the program that sets it, such as a boot script. Then run stage"
-        " virtual_functions again."
+        f"Run on {layers.node}, as root:"
+        f" {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If the limit returns,"
+        " remove it from the program that sets it, such as a boot script. Then run stage virtual_functions"
+        " again."
     )
     if not is_infiniband(fabric):
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
@@ -171,8 +172,9 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
     if _PORTS in names:
         causes.append("The RDMA device of these VFs did not start with all of its ports.")
         steps.append(
-            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and correct"
-            " the error that dmesg shows for this function."
+            "Run rdma link on the node to list the ports. Unbind each of these free VFs from its driver (echo"
+            " ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind) and bind it again (the file bind), and correct"
+            " the error that dmesg shows for it."
         )
     if _MTU in names:
         causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")

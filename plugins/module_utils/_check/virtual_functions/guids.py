@@ -21,12 +21,14 @@ _ONES = "0xffffffffffffffff"
 NO_GUIDS = (NO_GUID, _ONES)
 _EXPECTED = "one GUID per VF, the same in the physical function, the RDMA device and the report of the config daemon"
 _BIND_AGAIN = (
-    "Bind each VF to its driver again on the node, as root: echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind, then"
-    " echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/bind."
+    "End the pods that use these VFs. Then bind each VF to its driver again on NODE, as root: echo ADDRESS >"
+    " /sys/bus/pci/drivers/mlx5_core/unbind, then echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/bind."
 )
 _RECREATE = (
-    "Then create the VFs again: end the pods that use them, run echo 0 > /sys/bus/pci/devices/ADDRESS/sriov_numvfs on"
-    " the node, and delete the pod of its config daemon. Then run stage virtual_functions again."
+    "Then create the VFs of one of these nodes again: drain the node, run echo 0 >"
+    " /sys/bus/pci/devices/ADDRESS/sriov_numvfs as root on it (ADDRESS is the PCI address of the physical"
+    " function), and delete the pod of its config daemon (label app=sriov-network-config-daemon). Then uncordon"
+    " the node and run stage virtual_functions again."
 )
 
 
@@ -45,27 +47,28 @@ def check_guids(layers: FunctionReports) -> Finding:
         names = join_first([vf.name for vf in zero], 8)
         if given:
             why = (
-                "The physical function has GUIDs for these VFs, but the driver bound the VFs before the GUIDs were set."
+                "The physical function has GUIDs for these VFs, but the driver started the VFs before the GUIDs"
+                " were set, so their RDMA devices have none."
             )
             remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
             names = join_first(given, 8)
         elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
             why = (
-                "The CNI plugin has set the GUIDs of these VFs to all ones. ib-sriov-cni does this when a pod ends and"
-                " its VF had no GUID before. Pods on these VFs fail."
+                "The CNI plugin ib-sriov-cni has set the GUIDs of these VFs to ff:ff:ff:ff:ff:ff:ff:ff. It does"
+                " this when a pod ends and its VF had no GUID before. Pods on these VFs fail."
             )
             remedy = (
-                "Set a GUID of its own for each VF on the node: run"
+                "Set a different GUID for each VF on NODE: run"
                 f" {format_command(layers.hca, zero, 'node_guid GUID')}, and the same with port_guid GUID."
                 f" {_BIND_AGAIN} Then run stage virtual_functions again."
             )
         else:
             why = "The config daemon has assigned no GUID to these VFs. Pods on them fail with 'GUID is not valid'."
             remedy = (
-                "If the node has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to it. Otherwise"
-                " read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-                " app=sriov-network-config-daemon --tail=-1 --prefix), and correct the error in it. Then run stages"
-                " network and virtual_functions again."
+                "If NODE has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to it."
+                " Otherwise read the log of the config daemon on NODE (kubectl logs -n NAMESPACE -l"
+                " app=sriov-network-config-daemon --tail=-1 --prefix), and correct the error in it. Then run"
+                " stages network and virtual_functions again."
             )
         measured = f"{len(zero)} of {total} without a valid GUID: {names}"
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
@@ -97,9 +100,10 @@ def check_guids(layers: FunctionReports) -> Finding:
             " a CNI plugin that failed and did not restore them."
         )
         remedy = (
-            "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the"
-            " node, so that it reports the GUIDs again: kubectl delete pod -n NAMESPACE -l"
-            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}."
+            "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on"
+            " NODE, so that it reports the GUIDs again: kubectl delete pod -n NAMESPACE -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage"
+            " once more."
         )
         measured = (
             f"{len(stale)} of {total} with another GUID in the kernel than in the report of the config daemon:"
@@ -110,9 +114,10 @@ def check_guids(layers: FunctionReports) -> Finding:
         why = "Neither an RDMA device on the node or in a pod on the node, nor ip link, shows a GUID for these VFs."
         measured = f"GUID of {len(nameless)} of {total} not read: {join_first(nameless, 8)}"
         remedy = (
-            "Run ip link show on the node as root. If it lists GUIDs of the VFs, let Ansible read the node as root"
-            " (ansible_become: true). If it lists none, update iproute2. If rdma link on the node lists no device of a"
-            " VF that is not in a pod, run modprobe mlx5_ib. Then run stage virtual_functions again."
+            "Run ip link show on NODE as root. If it lists GUIDs of the VFs, let Ansible read the node as root"
+            " (ansible_become: true). If it lists none, update iproute2 on NODE. If rdma link on NODE lists no"
+            " device of a VF that is not in a pod, run modprobe mlx5_ib there. Then run stage virtual_functions"
+            " again."
         )
         return Finding(check, layers.subject, UNKNOWN, measured, expected, why, remedy)
     return build_pass(check, layers.subject, f"{total}, each with a GUID", expected)

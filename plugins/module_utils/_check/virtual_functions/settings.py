@@ -40,8 +40,9 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
         return
     for node, others in list_other_nodes(nodes, usual).items():
         why = (
-            "The intent specifies no MTU, so the VFs keep the MTU of their physical function. Packets that are larger"
-            " than the smaller MTU are dropped without an error."
+            "The VFs of this node have another MTU than those of most nodes, because the intent sets no MTU and"
+            " the VFs keep that of their physical function. Packets that are larger than the smaller MTU are"
+            " dropped without an error."
         )
         remedy = (
             f"Set mtu of fabric '{fabric.name}' in the intent, then run stages network and virtual_functions again."
@@ -76,20 +77,23 @@ def check_mtu(layers: FunctionReports) -> Finding:
             "The physical function has no network interface on the node. The interface is in a pod or in another"
             " network namespace, or its driver is not loaded."
         )
-        remedy = "Load the driver of the interface: modprobe ib_ipoib." if is_infiniband(layers.fabric) else ""
+        remedy = "On NODE, load the driver of the interface: modprobe ib_ipoib." if is_infiniband(layers.fabric) else ""
         remedy = (
-            f"{remedy} Search for the interface on the node with ip link, and in other network namespaces with lsns -t"
-            " net and nsenter -t PID -n ip link. Return it to the node, then run stage virtual_functions again."
+            f"{remedy} On NODE, run ip link, and search other network namespaces with lsns -t net and nsenter -t"
+            f" PID -n ip link. If a pod or a network namespace has the interface of {layers.hca.name}, end it:"
+            " the kernel then returns the interface. If none has it, correct the error of its driver in dmesg."
+            " Then run stage virtual_functions again."
         ).strip()
         return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, expected, why, remedy)
     if reported is not None and reported.mtu and reported.mtu != own:
         why = "The MTU of the physical function was changed after the config daemon reported it."
         command = f"ip link set {name_interface(layers.hca)} mtu {wanted}"
-        set_back = f"Run on the node: {command}. " if wanted and own != wanted else ""
+        set_back = f"Run on NODE, as root: {command}. " if wanted and own != wanted else ""
         remedy = (
-            f"{set_back}Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon"
-            " on the node, so that it reports the MTU again: kubectl delete pod -n NAMESPACE -l"
-            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}."
+            f"{set_back}Run stage virtual_functions again. If the finding remains, delete the pod of the config"
+            " daemon on NODE, so that it reports the MTU again: kubectl delete pod -n NAMESPACE -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage"
+            " once more."
         )
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     desired = layers.desired.mtu if layers.desired else 0
@@ -137,23 +141,22 @@ def check_mtu(layers: FunctionReports) -> Finding:
     elif own < wanted:
         why, remedy = (
             f"The operator requests the MTU {desired}, and the config daemon has not set it.",
-            "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-            " app=sriov-network-config-daemon --tail=-1 --prefix): it contains the error of the driver for this MTU."
-            " Correct the error, then run stages network and virtual_functions again.",
+            "Read the log of the config daemon on NODE (kubectl logs -n NAMESPACE -l"
+            " app=sriov-network-config-daemon --tail=-1 --prefix): it contains the error of the driver for this"
+            " MTU. Correct the error, then run stages network and virtual_functions again.",
         )
     else:
         if all(others[name] is None for name in wrong):
             why = f"The MTU of {count_of(len(wrong), 'VF')} could not be read from sysfs: {join_first(wrong, 8)}."
             remedy = (
-                f"Run ip link show on the node as root. If a VF has another MTU than {wanted}, run ip link set dev"
-                f" INTERFACE mtu {wanted}. Then run stage virtual_functions again."
+                f"Run ip link show on NODE as root. If a VF has another MTU than {wanted}, run ip link set dev"
+                f" INTERFACE mtu {wanted} there. Then run stage virtual_functions again."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         why = f"{count_of(len(wrong), 'VF keeps', 'VFs keep')} the MTU that the last pod set: {join_first(wrong, 8)}."
         remedy = (
-            "Set the MTU of the interface of each VF on the node:"
-            f" {format_mtu_command((vf for vf in layers.vfs if vf.name in wrong), wanted)}. Then run stage"
-            " virtual_functions again."
+            f"Run on NODE, as root: {format_mtu_command((vf for vf in layers.vfs if vf.name in wrong), wanted)}."
+            " Then run stage virtual_functions again."
         )
     return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
 
@@ -176,8 +179,9 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
         return build_pass(check, layers.subject, measured, expected)
     why = "These VFs show no network interface on the node or in a pod on the node, where their MTU could be read."
     remedy = (
-        "If pods that started during the run have these VFs, run stage virtual_functions again. Otherwise run lspci -k"
-        " on the node: a VF without a driver needs it (modprobe)."
+        "Run stage virtual_functions again: a pod that started during the run can have these VFs. If the finding"
+        " remains, run lspci -k on NODE, and load the driver (modprobe) of a VF for which it shows no 'Kernel"
+        " driver in use'. Then run the stage once more."
     )
     names = join_first([vf.name for vf in hidden], 8)
     measured = f"{measured}, of {count_of(len(hidden), 'VF')} not read: {names}"
@@ -231,8 +235,8 @@ def check_settings(
         )
         return Finding(check, subject, FAIL, measured, expected, why, remedy)
     why = (
-        "ip link on the node does not show these settings of the VF: the driver does not report them, or iproute2 is"
-        " not installed."
+        "ip link on the node does not show these settings of the VF, so they were not verified: the driver does"
+        " not report them, or iproute2 is not installed."
     )
     return Finding(
         check,
@@ -241,7 +245,7 @@ def check_settings(
         measured,
         expected,
         why,
-        "Run ip link show on the node as root. If the command is missing, install iproute2, then run stage"
+        "Run ip link show on NODE as root. If the command is missing, install iproute2 on NODE, then run stage"
         " virtual_functions again. If it does not list the settings, the driver does not report them: waive this"
         " finding.",
     )
