@@ -661,7 +661,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                     "7 openshift.io/mlx_compute",
                     "The node has all 8 functions. The device plugin does not detect some of them",
                 ),
-                "kubectl logs -n NAMESPACE -l app=sriov-device-plugin",
+                "kubectl get pods -A -o wide -l app=sriov-device-plugin",
             ),
         ),
         (Injection("plugin-offers-fewer", {"worker": "worker-1", "device": "mlx5_0"}),),

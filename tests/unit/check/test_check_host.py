@@ -583,7 +583,13 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
         (node(*ARGUMENTS, "quiet"), (), "pass", "booted with all of them", ""),
         (node("intel_iommu=off", *ARGUMENTS), (), "pass", "booted with all of them", ""),
         (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "booted with all of them", ""),
-        (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "intel_iommu=off after them", "the kernel uses the last one"),
+        (
+            node(*ARGUMENTS, "intel_iommu=off"),
+            (),
+            "fail",
+            "kernel command line with intel_iommu=off after them",
+            "the kernel uses the last one",
+        ),
         (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "kernel command line without iommu=pt", ""),
         (
             node("iommu=pt"),

@@ -203,7 +203,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
             "SR-IOV is disabled in the BIOS or",
-            "Enable SR-IOV in both",
+            "which enable SR-IOV in both",
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)",
@@ -287,7 +287,8 @@ def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
     sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error="something new")), "sync")
     assert (
         sync.why == "The config daemon could not configure the node: something new."
-        and "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon" in sync.remedy
+        and "kubectl get pods -A -l app=sriov-network-config-daemon --field-selector spec.nodeName=worker-1"
+        in sync.remedy
     )
 
 

@@ -452,7 +452,7 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "adaptive routing": (
         JOB,
         dataclasses.replace(SEEN, several_leaves=True, adaptive_routing=False),
-        "adaptive routing off in the switches",
+        "adaptive routing between leaves: off in the switches",
         "Two flows can share one link",
         "enable adaptive routing in the subnet manager",
     ),

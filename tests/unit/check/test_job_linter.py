@@ -606,7 +606,7 @@ def test_resources_that_no_node_has() -> None:
         nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),),
     )
     found = finding(one(world), "job.resources")
-    assert found.measured == "no node offers it"
+    assert found.measured == "0 nodes offer openshift.io/mlx_roce"
     assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
 
 
@@ -1834,8 +1834,8 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "ResourceClaimTemplate all-rdma does not exist",
             "the pods would stay Pending",
             (
-                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of"
-                " NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
+                "Create ResourceClaimTemplate all-rdma, or correct its name in spec.resourceClaims of the pod. For a"
+                " channel of NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
             ),
         ),
         (

@@ -8,7 +8,7 @@ import typing
 
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
-from ..._model.run.findings import UNKNOWN, Finding
+from ..._model.run.findings import STAGES, UNKNOWN, Finding
 
 #: errors that the finding quotes
 _QUOTED = 5
@@ -36,11 +36,13 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     :param errors: one text for each object: its name, a colon and the reason
     :param rights: instruction by which the user gets the rights to read the objects
     """
+    step = check.partition(".")[0]
+    again = f"Then run stage {step} again." if step in STAGES else "Then run job_lint again."
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
     why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
     remedy = (
-        f"If an error contains 'forbidden', {rights[0].lower()}{rights[1:]} If an object has an invalid format,"
-        " ask its owner to correct it. Then run the stage again."
+        f"If an error contains 'forbidden', {rights[:1].lower()}{rights[1:]} If an object has an invalid format, ask"
+        f" its owner to correct it. {again}"
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 

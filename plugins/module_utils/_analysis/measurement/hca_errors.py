@@ -40,14 +40,16 @@ class Measurement:
     name: str
     cost: str
 
-    @property
-    def remedy(self) -> str:
-        """Return the remedy for error counters that rose during this measurement."""
+    def describe_remedy(self, node: str) -> str:
+        """Return the remedy for error counters that rose during this measurement.
+
+        :param node: name of the node of the HCA
+        """
         return (
             "Follow the remedies of the findings of stage fabric on the links of this HCA. If there are none,"
-            " run rdma statistic show on the node twice to see which counters increase. On RoCE, make PFC and"
-            " ECN of the node and of its switch port equal (findings tuning.roce). On InfiniBand, reseat the"
-            f" cable. Then run stage {self.stage} again."
+            f" run rdma statistic show on {node} twice to see which counters increase. On RoCE, make PFC and ECN"
+            f" of {node} and of its switch port equal (findings tuning.roce). On InfiniBand, reseat the cable."
+            f" Then run stage {self.stage} again."
         )
 
 
@@ -151,9 +153,13 @@ def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.O
         said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
         said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         first = item.grown[names[0]]
-        rate = f"{3600 * first / item.seconds:.3g} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+        rate = (
+            f"about {3600 * first / item.seconds:,.0f} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+        )
         why = f"The HCA loses or damages packets under load ({rate}). {measurement.cost}"
-        return Finding(check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.remedy)
+        return Finding(
+            check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.describe_remedy(item.node)
+        )
     if unknown:
         why = (
             "The error counters of this HCA were not read, so packet loss is not known:"

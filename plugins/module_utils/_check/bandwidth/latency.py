@@ -6,7 +6,6 @@ intent sets one. Check id: ``bandwidth.latency``.
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 import typing
 
@@ -28,9 +27,9 @@ _LOSS = (
     " whose error counters increase."
 )
 _REMEDY = (
-    "First follow the findings of stage tuning on idle states and governor of the CPUs of both nodes. If there"
-    " are none, stop other traffic between the nodes, and compare the number of switches between them with that"
-    " of a faster pair. Then run stage bandwidth again."
+    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
+    " with that of a faster pair. Then run stage bandwidth again."
 )
 
 
@@ -53,9 +52,7 @@ def check_latencies(
         limits.append(f"at most {wanted.latency_ratio:g} x {usual:.2f} us, the median of {len(medians)} pairs")
     expected = "; ".join(limits) or f"no limit: too few for a comparison ({count_of(len(medians), 'pair')})"
     for pair in latencies:
-        finding = _check_pair(fabric, pair, usual, expected)
-        remedy = name_ends(finding.remedy, list(dict.fromkeys((pair.client, pair.server))), [])
-        yield dataclasses.replace(finding, remedy=remedy)
+        yield _check_pair(fabric, pair, usual, expected)
     there = {end for pair in latencies for end in (pair.client_end, pair.server_end)}
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
@@ -73,6 +70,8 @@ def check_latencies(
 
 def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float], expected: str) -> Finding:
     wanted = fabric.bandwidth
+    nodes = list(dict.fromkeys((pair.client, pair.server)))
+    loss, again = name_ends(_LOSS, nodes, []), name_ends(_REMEDY, nodes, [])
     check, subject = (
         "bandwidth.latency",
         f"{fabric.name} {pair.client} -> {pair.server}{on_rail(fabric, pair.server_end[0])}",
@@ -102,19 +101,21 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. The figure is invalid.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
         why = "Idle states or a low frequency of the CPUs, a longer path, or other traffic delay small messages."
-        return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
+        return Finding(check, subject, FAIL, measured, expected, why, again)
     if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
         why = "Small messages take longer than between the other pairs. A job waits for its slowest pair."
-        return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
+        return Finding(check, subject, WARN, measured, expected, why, again)
     tail = find_tail(pair.typical_us, pair.p99_us)
     if tail:
         expected = f"a 99th percentile of at most {MOST_TAIL} times the median"
-        return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
+        return Finding(check, subject, WARN, measured, expected, tail, f"{loss} If none increases: {again}")
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
         why = (
             "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of them"
             " may be slow."
         )
-        remedy = f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. {_REMEDY}"
+        remedy = (
+            f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. To lower the latency: {again}"
+        )
         return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
     return build_pass(check, subject, measured, expected)

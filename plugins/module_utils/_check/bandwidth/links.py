@@ -275,8 +275,9 @@ def _check_pcie_link(fabric: Fabric, node: str, found: HcaRates, pcie: Pcie, by_
         yield _Said(
             WARN,
             why,
-            "Move the card to a slot that supports the full rate of the card, then run stages discover and bandwidth"
-            " again. No action is required if this rate is intended.",
+            f"If this rate is intended, no action is required. Otherwise drain {node}, power it off, and move the"
+            f" card {found.hca} to a slot that supports its full rate. Then run stages discover and bandwidth"
+            " again.",
             f"slot for {pcie.could:.4g} Gb/s of data",
             f"slot for at least {enough:.4g} Gb/s of data",
         )

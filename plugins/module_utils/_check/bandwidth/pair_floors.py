@@ -23,6 +23,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.pairs import QUEUE_PAIRS, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .causes import add_stage
 
 #: queue pairs that fill any link
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
@@ -256,7 +257,8 @@ def check_floor(
         f" if there is one. If no end is named, check {look} of {pair.client} and {pair.server}. Then run stage"
         " bandwidth again."
     )
-    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
+    why = " ".join([why, *(one.why for one in known)])
+    remedy = add_stage(" ".join(one.remedy for one in known)) if known else remedy
     more, first = _with_more(ground, pair)
     return Finding(
         "bandwidth.floor",

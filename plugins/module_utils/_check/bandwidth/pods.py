@@ -22,7 +22,7 @@ from ..._model.measurement.pairs import End
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .addresses import find_announced_twice, find_held_twice
-from .causes import CAUSES, explain_cause, name_check_of_hcas, name_ends
+from .causes import CAUSES, add_stage, explain_cause, name_check_of_hcas, name_ends
 from .facts import Facts
 from .pairs import on_rail
 
@@ -165,6 +165,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
         if pod.cause == "image":
             why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
+            remedy = add_stage(f"{remedy}.")
         else:
             why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
             remedy = name_ends(remedy, [end[1]], [pod.name])

@@ -365,9 +365,9 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             yield make_cause(
                 fold_names(off),
                 f"{row.what}: {fold_names(off.values())}",
-                row.training.replace("|", " or "),
+                f"{row.what}: {row.training.replace('|', ' or ')}",
                 why,
-                row.remedy,
+                f"{row.remedy} Then run stages tuning and collectives again.",
             )
 
 

@@ -28,9 +28,9 @@ _LOSS = (
     " whose error counters increase."
 )
 _REMEDY = (
-    "First follow the findings of stage tuning on idle states and governor of the CPUs of both nodes. If there"
-    " are none, stop other traffic between the nodes, and compare the number of switches between them with that"
-    " of a faster pair. Then run stage collectives again."
+    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
+    " with that of a faster pair. Then run stage collectives again."
 )
 
 
@@ -149,13 +149,18 @@ def judge_latency(
         elif find_tail(item.mean_us, item.p99_us):
             why = find_tail(item.mean_us, item.p99_us)
             tail = f"a 99th percentile of at most {MOST_TAIL} times the mean"
-            yield Finding("collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} {_REMEDY}")
+            yield Finding(
+                "collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} If none increases: {_REMEDY}"
+            )
         elif most_us is None and item.mean_us > _LONG_US:
             why = (
                 "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of"
                 " them may be slow."
             )
-            remedy = f"Set rdma_cluster.collectives.most_latency_us to the latency that you accept. {_REMEDY}"
+            remedy = (
+                "Set rdma_cluster.collectives.most_latency_us to the latency that you accept. To lower the latency:"
+                f" {_REMEDY}"
+            )
             yield Finding("collectives.latency", subject, WARN, item.words, f"at most {_LONG_US} us", why, remedy)
         else:
             yield build_pass("collectives.latency", subject, item.words, how)

@@ -185,7 +185,7 @@ def _find_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroun
 def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     off = {process.host for process in processes if process.environment.get("NCCL_IB_ADAPTIVE_ROUTING") == "0"}
     if seen.several_leaves and (seen.adaptive_routing is False or off):
-        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "adaptive routing off in the switches"
+        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "adaptive routing between leaves: off in the switches"
         why = (
             "Without adaptive routing, each flow stays on one of the links between switches. Two flows can share one"
             " link while other links are idle."
@@ -197,7 +197,7 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
         yield make_cause(
             fold_names(sorted(off)) or "links between switches",
             measured,
-            "adaptive routing between leaves",
+            "adaptive routing between leaves: on",
             why,
             remedy,
         )

@@ -15,7 +15,7 @@ import dataclasses
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.job.nccl import NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, add_rerun, build_pass
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
 from ..job.ranks import WHOLE
@@ -291,8 +291,7 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
             if item.status == FAIL or item.check not in ("training.channels", "training.transport")
         ]
     # the stage reads the logs itself, so its user has none to give
-    found = [dataclasses.replace(item, check=_CHECKS[item.check], remedy=_adapt_remedy(item.remedy)) for item in found]
-    return list(add_rerun(found, "collectives", "Then run stage collectives again."))
+    return [dataclasses.replace(item, check=_CHECKS[item.check], remedy=_adapt_remedy(item.remedy)) for item in found]
 
 
 def _adapt_remedy(remedy: str) -> str:
@@ -308,7 +307,12 @@ def _adapt_remedy(remedy: str) -> str:
         remedy = remedy.replace(check, own)
     for words in ("the job and from its image", "the job and its image"):
         remedy = remedy.replace(words, "the image in rdma_cluster.collectives.image")
-    return remedy
+    remedy = remedy.replace("Run the job again", "Run stage collectives again").replace(
+        " from the job", " from the image"
+    )
+    if "un stage collectives again" in remedy:
+        return remedy
+    return f"{remedy} Then run stage collectives again."
 
 
 def _check_point_to_point(test: str) -> Finding:

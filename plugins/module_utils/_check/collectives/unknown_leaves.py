@@ -76,7 +76,7 @@ def report_without_leaf(
     :param usable: names of the nodes with a usable pod
     :param has_lldp: whether LLDP was read on a node
     """
-    expected = f"leaf known on each of {fabric.select.hcas_per_node} rails"
+    expected = f"leaf known on {count_of(fabric.select.hcas_per_node, 'rail')}"
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         if len(usable) > 2 and has_lldp and not wanted.leaves:
             why = (

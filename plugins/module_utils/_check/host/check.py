@@ -235,4 +235,6 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
         " stages platform and host again."
     )
     status: Status = FAIL if overridden.undone else UNKNOWN
-    return Finding("host.kernel_arguments", name, status, f"{later} after them", expected, why, remedy)
+    return Finding(
+        "host.kernel_arguments", name, status, f"kernel command line with {later} after them", expected, why, remedy
+    )

@@ -140,7 +140,7 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
             "host.cluster_policy",
             subject,
             FAIL if seen.names else UNKNOWN,
-            "driver.rdma.enabled not set" if seen.names else "not read",
+            "driver.rdma.enabled: not changed by this run" if seen.names else "ClusterPolicy not read",
             expected,
             why,
             remedy,
@@ -153,7 +153,11 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
             else f"The GPU operator uses one ClusterPolicy and ignores the others: {', '.join(seen.names)}."
         )
         remedy = (
-            "Install the GPU operator and create its ClusterPolicy, then run stage host again."
+            (
+                "Install the GPU operator, whose Helm chart creates the ClusterPolicy: helm install"
+                " --create-namespace -n gpu-operator --repo https://helm.ngc.nvidia.com/nvidia gpu-operator"
+                " gpu-operator --set driver.rdma.enabled=true. Then run stage host again."
+            )
             if not seen.names
             else (
                 "Run kubectl get clusterpolicies.nvidia.com to list their states. Delete each one in state ignored"

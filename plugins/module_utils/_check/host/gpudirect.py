@@ -81,7 +81,7 @@ def check(
                 "host.gpudirect",
                 name,
                 UNKNOWN,
-                "not read",
+                "GPU driver and kernel not read",
                 expected,
                 why,
                 choose_remedy(observed.error, name, by_pods, "Python 3.9 or later"),
@@ -127,7 +127,9 @@ def check(
         for way, lacks in missing.items()
     ]
     delegated = f" {_BY_OBJECTS}" if any(_POLICY in step for step in steps) else ""
-    remedy = f"{' Or: '.join(steps)}{delegated} Then run stages platform and host again."
+    # each step after the first one is an alternative
+    others = [f"{step[:1].lower()}{step[1:]}" for step in steps[1:]]
+    remedy = f"{' Or, '.join([*steps[:1], *others])}{delegated} Then run stages platform and host again."
     if any(all(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
         return (Finding("host.gpudirect", name, UNKNOWN, f"availability not known; {told}", expected, why, remedy),)
     return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
@@ -165,7 +167,7 @@ def _begin_reason(way: str, lacks: typing.Sequence[_Lack]) -> str:
     :param lacks: requirements that are not met, or not known to be met
     """
     if all(_UNKNOWN in lack.reason for lack in lacks):
-        return f"It is not known whether {_WAYS[way]} can be used"
+        return f"It is not proven that {_WAYS[way]} can be used"
     return f"{_WAYS[way]} cannot be used"
 
 

@@ -66,7 +66,7 @@ def check_runtime(
             f" {format_clause(error, 'systemctl printed nothing')}."
         )
         remedy = choose_remedy(seen.error, name, by_pods, "systemctl and containerd")
-        return Finding("host.containerd", name, UNKNOWN, "not read", expected, why, remedy)
+        return Finding("host.containerd", name, UNKNOWN, "LimitMEMLOCK of containerd not read", expected, why, remedy)
     if seen.value.strip() == wanted:
         return build_pass("host.containerd", name, f"LimitMEMLOCK of containerd: {wanted}", expected)
     measured = f"LimitMEMLOCK of containerd: {_spell_limit(seen.value)}"
@@ -165,7 +165,7 @@ def check_proof(
         if proof and is_image_pull_message(error):
             namespace, _slash, name = proof.pod.partition("/")
             cause, remedy = explain(error, of_pods(namespace, name))
-            why = f"{why} {cause}"
+            why, remedy = f"{why} {cause}", f"{remedy}. Then run stage host again."
         return Finding(
             "host.memlock",
             subject,

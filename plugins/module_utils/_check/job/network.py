@@ -33,7 +33,7 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
             check,
             scope.subject,
             WARN,
-            "hostNetwork",
+            "network of the node (hostNetwork: true)",
             expected,
             why,
             (

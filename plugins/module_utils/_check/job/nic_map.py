@@ -231,8 +231,9 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             f"The interfaces of {node} were not determined:"
             f" {format_clause(why, 'the module node_info returned nothing')}.",
             (
-                f"Run ansible {node} --become -m linerate.rdma.node_info to see the error, and correct it. Then run"
-                " nic_map_lint again with the new result."
+                f"If {node} is a node, run ansible {node} --become -m linerate.rdma.node_info to see the error,"
+                " and correct it. If it is a fabric, run stage fabric, and follow the remedies of its findings."
+                " Then run nic_map_lint again with the new results."
             ),
         )
     if not missing and not inputs.unread:

@@ -87,8 +87,8 @@ def _check_absent_operator(
             few = join_first([name for name, number in offers.items() if number == 1])
             why = f"Only one node offers {few}, so its kubelet alone shows a device plugin without the operator. {why}"
             remedy = (
-                f"Check the device plugin on the other nodes: kubectl describe node shows {few} under Allocatable. If"
-                f" the operator does not exist: {remedy}"
+                f"Check the device plugin on the other nodes: kubectl describe nodes must show {few} under"
+                f" Allocatable. If the operator does not exist, {remedy[:1].lower()}{remedy[1:]}"
             )
             return Finding(check_id, operator, WARN, measured, expected, why, remedy)
     unread = [node.name for node in world.nodes if not {*resources}.isdisjoint(node.unread)]
@@ -100,7 +100,8 @@ def _check_absent_operator(
         )
         why = f"{what}, so the operator, or a device plugin that runs without it, may exist. {why}"
         remedy = (
-            f"Follow the remedies of the findings stack.read and job.read. If the operator does not exist: {remedy}"
+            "Follow the remedies of the findings stack.read and job.read. If the operator does not exist,"
+            f" {remedy[:1].lower()}{remedy[1:]}"
         )
         return Finding(check_id, operator, UNKNOWN, measured, expected, why, remedy)
     absent = [name for name, number in offers.items() if not number]

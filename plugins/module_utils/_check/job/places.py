@@ -116,7 +116,7 @@ def _group_places(
             check,
             f"{subject} {name}",
             FAIL,
-            "no node offers it",
+            f"0 nodes offer {name}",
             f"a resource that a node offers{hints.nearest(name, known)}",
             why,
             remedy,

@@ -198,7 +198,7 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
         (
             "Run ibv_devinfo in the pod: if it lists no device, request the RDMA resource of the network in the"
             " pod template. Run ulimit -l in the pod: if it is less than some GiB, set"
-            f" rdma_cluster.host.memlock. If both are right: {ON}"
+            f" rdma_cluster.host.memlock. If both are right, {ON[:1].lower()}{ON[1:]}"
         ),
     )
 

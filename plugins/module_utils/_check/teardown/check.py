@@ -70,10 +70,11 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
             "The API server did not return all MachineConfigs and KubeletConfigs, so some of linerate.rdma may still"
             f" exist. Its error: {format_clause('; '.join(facts.hosts_unread[:3]))}."
         )
+        again = describe_read_remedy("Then run the teardown again.")
         remedy = (
             "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
             f" {SELECTOR}. If there are some, run the teardown again as a user who may list and delete them."
-            f" If there are none: {describe_read_remedy('Then run the teardown again.')}"
+            f" If there are none, {again[:1].lower()}{again[1:]}"
         )
         subject = "MachineConfigs and KubeletConfigs"
         yield Finding("teardown.object", subject, UNKNOWN, "objects not read", "0 objects left", why, remedy)

@@ -31,7 +31,6 @@ from .devices import check_driver, check_rdma, check_report
 from .free_settings import check_free
 from .function_reports import FunctionReports
 from .hardware_addresses import check_addresses
-from .names import fill_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +111,6 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     Finding("virtual_functions.read", name, WARN, measured, "0 unreadable files", why, remedy)
                 )
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
-    namespace = facts.operators.namespace if facts.operators is not None else ""
     for fabric in intent.fabrics:
         if not find_traits(fabric).functions:
             # this pass only states that the stage does not cover the fabric
@@ -148,7 +146,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
-            findings += (fill_names(finding, name, namespace) for finding in of_node)
+            findings += of_node
         if not is_infiniband(fabric):
             findings += check_addresses(fabric.name, everywhere)
         findings += vf_settings.compare_mtus(fabric, everywhere)
@@ -299,8 +297,8 @@ def _why_not_offered(
     if not functions:
         return (
             "The node has no physical function on this fabric, so it has no virtual functions to offer.",
-            "Follow the remedy of the finding virtual_functions.members of NODE, then run stages network and"
-            " virtual_functions again.",
+            f"Follow the remedy of the finding virtual_functions.members of {node.name}, then run stages network"
+            " and virtual_functions again.",
         )
     if in_kernel != wanted:
         why = (

@@ -27,7 +27,7 @@ def check_driver(layers: FunctionReports) -> Finding:
     if len(drivers) == 1 and drivers[0] not in ("no driver", "vfio-pci"):
         return build_pass("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why, remedy = _explain_drivers(bare)
+    why, remedy = _explain_drivers(layers.node, bare)
     measured = f"drivers of {count_of(len(layers.vfs), 'VF')}: {join_first(drivers, 8)}"
     if bare:
         names = [_describe_bare_vf(vf) for vf in bare]
@@ -42,7 +42,7 @@ def _describe_bare_vf(vf: Hca) -> str:
     return f"{vf.name} ({address}{vf.pci.driver or 'no driver'})"
 
 
-def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
+def _explain_drivers(node: str, bare: typing.Sequence[Hca]) -> tuple[str, str]:
     """Return the cause and the remedy if the VFs of a function do not all have the same network driver.
 
     :param bare: VFs without a network driver; empty if the VFs have several network drivers
@@ -51,17 +51,17 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
         return (
             "The operator binds all VFs of a function to the same driver. Other software on the node has bound some of"
             " these VFs to another driver.",
-            "Run driverctl list-overrides on NODE, and remove the override of each VF of this finding (driverctl"
-            " unset-override ADDRESS). If it lists none, run kubectl get sriovnetworknodepolicies -A -o yaml,"
-            " and set the same deviceType in all policies that select this physical function. Then run stage"
-            " virtual_functions again.",
+            f"Run driverctl list-overrides on {node}, and remove the override of each VF of this finding"
+            " (driverctl unset-override ADDRESS). If it lists none, run kubectl get sriovnetworknodepolicies -A"
+            " -o yaml, and set the same deviceType in all policies that select this physical function. Then run"
+            " stage virtual_functions again.",
         )
     names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
         return (
             f"The driver vfio-pci, which is for virtual machines and user-space programs, is bound to {names}."
             " Pods get no network interface from a VF with this driver.",
-            "Run driverctl list-overrides on NODE, and remove the override of each VF"
+            f"Run driverctl list-overrides on {node}, and remove the override of each VF"
             f" ({format_each(bare, 'driverctl unset-override ADDRESS')}). If it lists none, run kubectl get"
             " sriovnetworknodepolicies -A -o yaml, and ask the owner of the policy with deviceType: vfio-pci to"
             " change it. Then run stage virtual_functions again.",
@@ -69,8 +69,10 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
     return (
         f"No driver is bound to {names}: its module is not loaded, automatic binding is off (sriov_drivers_autoprobe of"
         " the physical function contains 0), or the driver failed.",
-        f"On NODE: {vendors.load_driver(bare)} If the driver is loaded already, bind each VF as root:"
-        f" {format_each(bare, 'echo ADDRESS > /sys/bus/pci/drivers_probe')}. Then run stage virtual_functions again.",
+        f"On {node}, as root: {vendors.load_driver(bare)[:1].lower()}{vendors.load_driver(bare)[1:]} If the"
+        " driver is loaded already, bind each VF as root:"
+        f" {format_each(bare, 'echo ADDRESS > /sys/bus/pci/drivers_probe')}. Then run stage virtual_functions"
+        " again.",
     )
 
 
@@ -84,7 +86,9 @@ def check_report(layers: FunctionReports) -> Finding:
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     expected = "every VF with the same PCI address and driver in sysfs and in the report of the config daemon"
     if layers.unread:
-        return unread.report_unread("virtual_functions.report", layers.subject, layers.unread, "not read", expected)
+        return unread.report_unread(
+            "virtual_functions.report", layers.subject, layers.unread, "report of the config daemon not read", expected
+        )
     if in_kernel == reported:
         return _check_desired(layers, f"{count_of(len(in_kernel), 'VF')}, the same in sysfs and in the report")
     differing = [
@@ -96,16 +100,20 @@ def check_report(layers: FunctionReports) -> Finding:
     measured = f"{count_of(len(differing), 'VF')} with a difference: {join_first(differing, 8)}"
     if layers.reported is None:
         why = "The config daemon does not report this physical function in the SriovNetworkNodeState of the node."
-        remedy = "Correct the finding virtual_functions.count of this function, then run stage virtual_functions again."
+        remedy = (
+            "Follow the remedy of the finding virtual_functions.count of this function, then run stage"
+            " virtual_functions again."
+        )
         return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
     why = (
         "The report of the config daemon is older than the present state in sysfs: the VFs or their drivers were"
         " changed after it."
     )
     remedy = (
-        "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on NODE,"
-        " so that it reports the VFs again: kubectl delete pod -n NAMESPACE -l app=sriov-network-config-daemon"
-        f" --field-selector spec.nodeName={layers.node}. Then run the stage once more."
+        "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on"
+        f" {layers.node}, so that it reports the VFs again: kubectl delete pod -A -l"
+        f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage once"
+        " more."
     )
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
@@ -154,10 +162,10 @@ def check_rdma(layers: FunctionReports) -> Finding:
             " a VF and its RDMA device move into the pod together, so a pod may use them."
         )
         remedy = (
-            "If pods of this network run on NODE (kubectl get pods -A -o wide --field-selector"
-            " spec.nodeName=NODE), no action is needed. Otherwise run rdma dev on NODE: a VF that is missing"
-            " there has no RDMA device. Load its driver (modprobe mlx5_ib for NVIDIA), then run stage"
-            " virtual_functions again."
+            f"If pods of this network run on {layers.node} (kubectl get pods -A -o wide --field-selector"
+            f" spec.nodeName={layers.node}), no action is needed. Otherwise run rdma dev on {layers.node}: a VF"
+            " that is missing there has no RDMA device. Load its driver (modprobe mlx5_ib for NVIDIA), then run"
+            " stage virtual_functions again."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one
@@ -173,6 +181,7 @@ def check_rdma(layers: FunctionReports) -> Finding:
         )
     why = f"The driver has created no RDMA device for {count_of(len(without), 'VF')}: {names}."
     remedy = vendors.load_rdma(without)
+    remedy = f"On {layers.node}, as root: {remedy[:1].lower()}{remedy[1:]}"
     if not is_infiniband(layers.fabric):
         remedy += f" If the NIC has no RDMA, set rdma: false in the fabric '{layers.fabric.name}'."
     remedy += " Then run stage virtual_functions again."

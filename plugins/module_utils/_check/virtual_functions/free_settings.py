@@ -139,9 +139,10 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
             setting = _format_setting(name, usual[name, _find_driver(vf)])
             of_subject = changes.setdefault(layers.subject, {})
             of_subject.setdefault(setting, (layers.hca, []))[1].append(vf)
+    nodes = {layers.subject: layers.node for layers, _vf in free}
     for subject, texts in others.items():
         commands = [format_command(physical, vfs, text) for text, (physical, vfs) in changes.get(subject, {}).items()]
-        why, remedy = _explain_settings(fabric, names[subject], commands)
+        why, remedy = _explain_settings(fabric, nodes[subject], names[subject], commands)
         yield Finding(_CHECK, subject, WARN, join_first(texts, 4, "; "), _ALIKE, why, remedy)
 
 
@@ -156,9 +157,12 @@ def _format_setting(name: str, value: str) -> str:
     return f"{_IP_LINK_NAMES.get(name, name)} {value}"
 
 
-def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: typing.Sequence[str]) -> tuple[str, str]:
+def _explain_settings(
+    fabric: Fabric, node: str, names: typing.Collection[str], commands: typing.Sequence[str]
+) -> tuple[str, str]:
     """Return the cause and the remedy for VFs whose settings differ from those of most VFs of the fabric.
 
+    :param node: name of the node
     :param names: names of the settings that differ
     :param commands: commands on the node that give the VFs the settings of most VFs
     """
@@ -172,7 +176,7 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
     if _PORTS in names:
         causes.append("The RDMA device of these VFs did not start with all of its ports.")
         steps.append(
-            "Run rdma link on the node to list the ports. Unbind each of these free VFs from its driver (echo"
+            f"Run rdma link on {node} to list the ports. Unbind each of these free VFs from its driver (echo"
             " ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind) and bind it again (the file bind), and correct"
             " the error that dmesg shows for it."
         )
@@ -185,8 +189,8 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
             "link_state" if name == _LINK_POLICY else name for name in _OF_PHYSICAL_FUNCTION if name in names
         )
         steps.append(
-            f"Run on the node, as root: {'; '.join(commands)}. Or set {keys} under network of the fabric"
-            f" '{fabric.name}' and run stage network again."
+            f"Run on {node}, as root: {'; '.join(commands)}. Or set {keys} under network of the fabric"
+            f" '{fabric.name}', and run stage network again."
         )
     return (
         " ".join((*causes, "A pod that gets one of these VFs can behave differently from other pods.")),

@@ -79,6 +79,7 @@ def _explain_delay(state: NodeState, steps: list[str]) -> tuple[str, str]:
 
 def _read_log(state: NodeState, start: str = "R") -> str:
     return (
-        f"{start}ead the log of the config daemon on {state.node} (kubectl logs -n NAMESPACE -l"
-        " app=sriov-network-config-daemon --tail=-1 --prefix)."
+        f"{start}ead the log of the config daemon on {state.node} (kubectl get pods -A -l"
+        f" app=sriov-network-config-daemon --field-selector spec.nodeName={state.node} lists its pod for kubectl"
+        " logs)."
     )

@@ -48,9 +48,9 @@ def check_layers(
 def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
-            "Correct the error under 'why'. These measurements need pods that inspect the nodes: set"
-            " rdma_observers (docs/observers.md). Without these pods, set bandwidth.layers: none of the fabric."
-            " Then run stage bandwidth again."
+            "If 'why' names an error, correct it. These measurements need pods that inspect the nodes: set"
+            " rdma_observers (docs/observers.md). To measure all pairs in this way, set bandwidth.layers: all of"
+            " the fabric, and to measure none, set bandwidth.layers: none. Then run stage bandwidth again."
         )
         return Finding(
             _CHECK,

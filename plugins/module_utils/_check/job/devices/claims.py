@@ -188,8 +188,8 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
             _EXPECTED + hint,
             why,
             (
-                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of NVLink, create a"
-                " ComputeDomain, which creates the ResourceClaimTemplate."
+                f"Create {claim.kind} {claim.of}, or correct its name in spec.resourceClaims of the pod. For a"
+                " channel of NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
             ),
         )
         return

@@ -142,7 +142,15 @@ def _check_domain(
             if absent
             else "Give the user of the kubeconfig the rights that docs/job.md lists."
         )
-        yield Finding(_CHECK, subject, UNKNOWN, "no ComputeDomain" if absent else "not read", _EXPECTED, why, remedy)
+        yield Finding(
+            _CHECK,
+            subject,
+            UNKNOWN,
+            "no ComputeDomain" if absent else "ComputeDomains not read",
+            _EXPECTED,
+            why,
+            remedy,
+        )
         return
     pods = [pod for pod in world.claiming_pods if template in pod.templates]
     if not pods:
