@@ -632,7 +632,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "virtual_functions.guids",
                 "compute worker-1 mlx5_5 0000:dc:00.0",
                 ("1 of 2 VFs without a valid GUID", "to ff:ff:ff:ff:ff:ff:ff:ff. It does this when a pod ends"),
-                "Set a GUID for each VF on the node",
+                "Set a different GUID for each VF on worker-1",
             ),
             Expected(
                 "a VF that a crashed pod has left in its network namespace",
