@@ -46,7 +46,7 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     """
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
-    with_what = f" with {join_first(others, 4)} ({spell_kinds(kinds)})" if failed else ""
+    with_what = f" with {join_first(others, 4)}: {spell_kinds(kinds)}" if failed else ""
     measured = f"{count_of(number, 'measurement')} not made, after failed measurements{with_what}"
     why = (
         "The measurements of this node on this rail failed one after another, and its partners passed with other"

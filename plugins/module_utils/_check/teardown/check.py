@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._analysis.controllers.installation import describe_helm_removal
@@ -19,13 +20,15 @@ from ..._model.operators.olm import BUSY, IN_USE, NEEDED, RetainedObject
 from ..._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from ..._model.operators.recognition import is_named
 from ..._model.operators.sriov_operator import OperatorFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .facts import Facts
 from .hosts import check_drop_in, check_kernel_arguments, check_settings
 from .objects import check_objects, report_stays
 
 #: subject of the findings on nodes if the run had no node
 _NO_NODES = "inventory"
+#: remedy if the inventory names no node
+_ADD_NODES = "Add the nodes to the group rdma_nodes of the inventory, then run the teardown again."
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -58,7 +61,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ]
     if facts.operator_removed:
         findings.append(_check_operator(facts.operators, facts.stays))
-    return tuple(findings)
+    return tuple(
+        dataclasses.replace(item, remedy=_ADD_NODES) if item.subject == _NO_NODES and item.status != PASS else item
+        for item in findings
+    )
 
 
 def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
@@ -144,7 +150,7 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
             "Run the teardown again."
             if sync is None
-            else "Add the nodes to the group rdma_nodes of the inventory, then run the teardown again."
+            else _ADD_NODES
             if name == _NO_NODES
             else f"Run kubectl get node {name}. If it does not exist, remove {name} from the group rdma_nodes. If it"
             f" exists, drain it, run grep . /sys/class/infiniband/*/device/sriov_numvfs on {name}, and write 0"

@@ -345,7 +345,10 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
     if not seen:
         why, remedy = (
             "The log lacks the line 'Bootstrap: Using INTERFACE:ADDRESS' of this host.",
-            "Give the log from its first line on, of a job with NCCL_DEBUG=INFO. Then run stage training again.",
+            (
+                "Set training_logs to the complete log of a job with NCCL_DEBUG=INFO, from its first line on. Then"
+                " run stage training again."
+            ),
         )
         return Finding("training.oob", host, UNKNOWN, "interface not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):

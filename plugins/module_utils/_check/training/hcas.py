@@ -47,7 +47,8 @@ def check_hcas(
     :param allowed: devices that the pod got of all fabrics that the job may use
     :param over_nvlink: whether channels of the host use NVLink between nodes
     """
-    measured, expected = f"channels use {_list_names(used)}", f"channels use {_list_names(got.devices)}"
+    measured = f"channels use {_list_names(used)}"
+    expected = f"channels use {_list_names(got.devices) if got.devices else 'the HCAs that the pod got'}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
         why = f"Neither multus nor sysfs of the node shows the RDMA device of the interface {join_first(got.nameless)}."

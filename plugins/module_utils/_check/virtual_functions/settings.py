@@ -269,7 +269,7 @@ def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: Observ
     if any(pod.cause == BY_LIMIT for pod in pods):
         return (
             f"{tested} It created no pod on this node, because --limit excluded the node.",
-            "Run stage virtual_functions again, with this node in --limit or without --limit.",
+            f"Run stage virtual_functions again, with {node} in --limit or without --limit.",
         )
     if error:
         return (
