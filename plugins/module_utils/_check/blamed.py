@@ -229,9 +229,8 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
         " without data."
     )
     remedy = (
-        f"Check the files facts/*/{node}.json in the folder of the report. If their values are correct, report this"
-        f" as a"
-        " defect of linerate.rdma."
+        f"Read the files facts/*/{node}.json in the folder of the report. If a value contradicts the node, run"
+        f" stage {stage} again. If their values are correct, report this as a defect of linerate.rdma."
     )
     return Finding(
         f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data that the check can process", why, remedy

@@ -223,11 +223,11 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     why = "A task of the stage failed, so the rest of the stage was not checked."
     if context.waits_for():
         why += " In check mode, the task may have required changes that an earlier stage would make."
-    remedy = "Correct the cause of the error under 'measured', then run the stage again."
+    remedy = f"Correct the cause of the error under 'measured', then run stage {context.stage} again."
     cause = explain(error)
     if cause is not None:
         # Helm, say, passes on what the API server said
-        why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run the stage again."
+        why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run stage {context.stage} again."
     finding = _report_error(context.stage, error, why, remedy)
     try:
         waivers = raw.intent().waivers
@@ -251,7 +251,10 @@ def _make_skipped_record(context: StageContext, closed_by: str) -> Record:
         "not run",
         "run",
         why,
-        f"Correct the findings of stage {closed_by}, then run stage {closed_by} and this stage again.",
+        (
+            f"Follow the remedies of the findings of stage {closed_by}, then run stages {closed_by} and"
+            f" {context.stage} again."
+        ),
     )
     # no waiver may cover it: a stage that did not run has proven nothing
     return dataclasses.replace(make_record(context, (finding,), ()), closed_by=closed_by)

@@ -98,7 +98,7 @@ def test_a_limit_that_is_proven() -> None:
         (changed(registered=0, evidence="Couldn't register MR"), "fail", "the limit of locked memory is not the cause"),
         (changed(soft=1 << 30), "fail", "NCCL falls back to TCP without an error"),
         (changed(user=0), "unknown", "ran as root"),
-        (changed(user=None), "unknown", "does not contain its user"),
+        (changed(user=None), "unknown", "does not show as which user the test ran"),
         (
             changed(asked=1 << 20, registered=1 << 20),
             "unknown",
@@ -160,7 +160,7 @@ def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
 
 
 def test_check_mode_proves_nothing() -> None:
-    assert judged(None, check_mode=True).remedy == "Run stage host without check mode."
+    assert judged(None, check_mode=True).remedy == "Run stage host again, without --check."
 
 
 def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
@@ -618,13 +618,19 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
         (node(*ARGUMENTS, "quiet"), (), "pass", "booted with all of them", ""),
         (node("intel_iommu=off", *ARGUMENTS), (), "pass", "booted with all of them", ""),
         (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "booted with all of them", ""),
-        (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "also intel_iommu=off", "the kernel uses the last one"),
-        (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "without iommu=pt", ""),
+        (
+            node(*ARGUMENTS, "intel_iommu=off"),
+            (),
+            "fail",
+            "kernel command line with intel_iommu=off after them",
+            "the kernel uses the last one",
+        ),
+        (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "kernel command line without iommu=pt", ""),
         (
             node("iommu=pt"),
             (),
             "fail",
-            "without intel_iommu=on",
+            "kernel command line without intel_iommu=on",
             "The kernel of the node was booted without these arguments, and this run applied",
         ),
         (
@@ -638,22 +644,22 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
             node("iommu=pt"),
             (dataclasses.replace(MACHINE_CONFIG, action="refused"),),
             "fail",
-            "without intel_iommu=on",
+            "kernel command line without intel_iommu=on",
             "applied no MachineConfig",
         ),
         (
             node("iommu=pt"),
             (dataclasses.replace(MACHINE_CONFIG, name="99-worker-linerate-memlock"),),
             "fail",
-            "without intel_iommu=on",
+            "kernel command line without intel_iommu=on",
             "",
         ),
-        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "not read", "ssh: timeout"),
+        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "kernel command line not read", "ssh: timeout"),
         (
             ObservedPlatform(NodePlatform("6.12.95", "x86_64")),
             (),
             "unknown",
-            "not read",
+            "kernel command line not read",
             "its data lacks them",
         ),
     ],
@@ -667,10 +673,10 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
         "a",
         status,
         measured,
-        "iommu=pt intel_iommu=on",
+        "kernel command line with iommu=pt intel_iommu=on",
     )
     assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (
-        status == "fail" and "also" not in measured
+        status == "fail" and "after them" not in measured
     )
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}
 

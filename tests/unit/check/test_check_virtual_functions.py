@@ -203,7 +203,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
             "SR-IOV is disabled in the BIOS or",
-            "Follow the remedies of the findings of stage platform",
+            "which enable SR-IOV in both",
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)",
@@ -287,7 +287,8 @@ def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
     sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error="something new")), "sync")
     assert (
         sync.why == "The config daemon could not configure the node: something new."
-        and "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon" in sync.remedy
+        and "kubectl get pods -A -l app=sriov-network-config-daemon --field-selector spec.nodeName=worker-1"
+        in sync.remedy
     )
 
 
@@ -320,7 +321,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ),
         (
             facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, 0)), ()),
-            "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it",
+            "The file sriov_totalvfs of the physical function exists, but reading it failed",
         ),
         (
             facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()),
@@ -329,11 +330,11 @@ def test_facts_survive_the_way_through_ansible() -> None:
         (facts(vfs=(), state=None), "The node has no SriovNetworkNodeState"),
         (
             facts(vfs=(), state=dataclasses.replace(STATE, interfaces=())),
-            "The config daemon does not report this function",
+            "The config daemon does not report this physical function",
         ),
         (
             facts(vfs=(), state=dataclasses.replace(interface(vfs_count=0, vfs=()), wanted=())),
-            "No SriovNetworkNodePolicy selects this function",
+            "No SriovNetworkNodePolicy selects this physical function",
         ),
         (
             facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)),
@@ -428,7 +429,7 @@ def test_allocatable_under_another_prefix() -> None:
     )
     assert (
         finding.why.startswith("The cluster offers nvidia.com/igb")
-        and "resource_prefix of rdma_cluster to nvidia.com" in finding.remedy
+        and "rdma_cluster.resource_prefix to nvidia.com" in finding.remedy
     )
 
 
@@ -710,7 +711,7 @@ OUTDATED = "1 of 2 VFs with another GUID in the kernel than in the report of the
             ib_vf(1, node_guid=ZERO),
             {},
             "1 of 2 VFs without a valid GUID: mlx5_2",
-            "The physical function has GUIDs for these VFs, but the driver bound the VFs before the GUIDs were set",
+            "The physical function has GUIDs for these VFs, but the driver started the VFs before the GUIDs were set",
         ),
         (
             ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None),
@@ -740,7 +741,7 @@ OUTDATED = "1 of 2 VFs with another GUID in the kernel than in the report of the
             ib_vf(1, node_guid=ONES, administration=GIVEN_BACK),
             {},
             "1 of 2 VFs without a valid GUID: mlx5_2",
-            "The CNI plugin has set the GUIDs of these VFs to all ones",
+            "The CNI plugin ib-sriov-cni has set the GUIDs of these VFs to ff:ff:ff:ff:ff:ff:ff:ff",
         ),
     ],
 )
@@ -1448,8 +1449,8 @@ def test_a_vf_in_a_namespace_in_which_nothing_runs_is_told() -> None:
         "compute worker-1 mlx5_0 0000:3c:00.0",
         "1 of 2 VFs in network namespaces without processes: mlx5_1 in cni-5b0e",
     )
-    assert "spec.nodeName=worker-1" in finding.remedy and "such as cni-5b0e" in finding.remedy
-    assert "ip netns delete NAMESPACE" in finding.remedy
+    assert "spec.nodeName=worker-1" in finding.remedy
+    assert "run on worker-1, as root, ip netns delete cni-5b0e." in finding.remedy
     # no pod has it whose link state somebody forgot
     assert of_hca(given, "link_state").status == "pass"
     assert not [
@@ -1489,7 +1490,7 @@ def test_what_the_operator_wants_is_judged_before_its_next_sync(
 ) -> None:
     intent = parse_intent([{**INFINIBAND, **({"mtu": 4092} if "mtu" in group else {})}])
     finding = of_hca(desired(ib_facts(), group, **changes), "report", intent)
-    assert finding.status == "fail" and finding.measured == f"other settings, requested by the operator: {words}"
+    assert finding.status == "fail" and finding.measured == f"requested by the operator: {words}"
     assert (
         finding.why.startswith("The operator takes these settings from the SriovNetworkNodePolicies")
         and "sriovnetworknodepolicies" in finding.remedy

@@ -286,4 +286,4 @@ def test_steps_without_a_verified_test_name_the_step_that_is_missing() -> None:
         "No test of 'two nodes' has both a log of NCCL that shows its transport and a sufficient bandwidth. Tests with"
         " more nodes are only valid after a verified and fast test of 'two nodes'."
     )
-    assert "after a verified and fast test of 'two nodes'" in later.why
+    assert "needs a verified and fast test of the smaller size 'two nodes'" in later.why

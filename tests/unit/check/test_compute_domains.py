@@ -141,7 +141,7 @@ def test_number_of_nodes_is_judged_from_the_file_alone() -> None:
 def test_domains_that_cannot_be_read_are_unknown() -> None:
     unread = dataclasses.replace(job_world.WORLD, compute_domains=None)
     (found,) = judge(job(CHANNEL), unread)
-    assert (found.status, found.measured) == ("unknown", "not read") and "docs/job.md" in found.remedy
+    assert (found.status, found.measured) == ("unknown", "ComputeDomains not read") and "docs/job.md" in found.remedy
 
 
 def rack(*cliques: str) -> JobSurroundings:

@@ -606,7 +606,7 @@ def test_resources_that_no_node_has() -> None:
         nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),),
     )
     found = finding(one(world), "job.resources")
-    assert found.measured == "no node offers it"
+    assert found.measured == "0 nodes offer openshift.io/mlx_roce"
     assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
 
 
@@ -1702,7 +1702,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     )
     # GPUs alone are no network
     made = claimed(deviceClassName="gpu.nvidia.com")
-    assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation")
+    assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation k8s.v1.cni.cncf.io/networks")
 
 
 @pytest.mark.parametrize(
@@ -1847,7 +1847,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             without,
             None,
             "unknown",
-            "not read",
+            "claim not read",
             "ResourceClaimTemplate all-rdma is in another file",
             "Put the object into the same file",
         ),
@@ -1858,23 +1858,23 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "ResourceClaimTemplate all-rdma does not exist",
             "the pods would stay Pending",
             (
-                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of"
-                " NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
+                "Create ResourceClaimTemplate all-rdma, or correct its name in spec.resourceClaims of the pod. For a"
+                " channel of NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
             ),
         ),
         (
             without,
             dataclasses.replace(THERE, device_claims=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not allow the user to read",
-            "Grant the user the rights",
+            "give the user of the kubeconfig the rights",
         ),
         (
             lambda made: None,
             dataclasses.replace(THERE, device_classes=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not serve resource.k8s.io/v1",
             "api-resources",
         ),
@@ -1930,9 +1930,9 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_slices=None),
             "unknown",
-            "not read",
+            "claim not read",
             "does not allow the user to read",
-            "Grant the user the rights",
+            "give the user of the kubeconfig the rights",
         ),
         (
             of_another_request,

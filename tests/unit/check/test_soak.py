@@ -27,16 +27,22 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
         (QUIET, QUIET, "pass", "no error counter of 1 of 1 HCAs increased", ""),
         (QUIET, {**QUIET, "packet_seq_err": 5}, "warn", "packet_seq_err +5", "10 packet_seq_err per hour"),
         (QUIET, {**QUIET, "link_downed": 4}, "fail", "link_downed +1", ""),
-        (QUIET, {**QUIET, "symbol_error": 8}, "unknown", "counters reset", "lower than before"),
+        (QUIET, {**QUIET, "symbol_error": 8}, "unknown", "counters reset", "lower after the measurement than before"),
         # at the maximum, where they stay
         (
             {**QUIET, "link_downed": 255},
             {**QUIET, "link_downed": 255},
             "unknown",
-            "at the maximum: link_downed",
+            "counters at their maximum: link_downed",
             "stays",
         ),
-        ({**QUIET, "symbol_error": 65535}, {**QUIET, "symbol_error": 65535}, "unknown", "at the maximum", "stays"),
+        (
+            {**QUIET, "symbol_error": 65535},
+            {**QUIET, "symbol_error": 65535},
+            "unknown",
+            "counters at their maximum",
+            "stays",
+        ),
         ({"excessive_buffer_overrun_errors": 15}, {"excessive_buffer_overrun_errors": 15}, "unknown", "maximum", ""),
         # of more bits than the port of the specification
         ({"symbol_error": 70000}, {"symbol_error": 70000}, "pass", "", ""),
@@ -46,19 +52,25 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
             QUIET,
             {"symbol_error": 9},
             "unknown",
-            "read once: link_downed, packet_seq_err",
+            "counters read only once: link_downed, packet_seq_err",
             "only before the soak or only after it",
         ),
         (
             {"symbol_error": 9},
             QUIET,
             "unknown",
-            "read once: link_downed, packet_seq_err",
+            "counters read only once: link_downed, packet_seq_err",
             "only before the soak or only after it",
         ),
         # what is known to be a fault is told as one, and a warning does not hide what is not known
         ({**QUIET, "symbol_error": 65535}, {"link_downed": 4, "symbol_error": 65535}, "fail", "link_downed +1", ""),
-        (QUIET, {"link_downed": 3, "symbol_error": 12}, "unknown", "read once: packet_seq_err; symbol_error +3", ""),
+        (
+            QUIET,
+            {"link_downed": 3, "symbol_error": 12},
+            "unknown",
+            "counters read only once: packet_seq_err; symbol_error +3",
+            "",
+        ),
     ],
 )
 def test_counters_that_cannot_show_growth_are_unknown(

@@ -404,8 +404,8 @@ def test_pod_without_a_function_of_the_fabric() -> None:
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        (None, "did not ask the API server"),
-        ((), "no pod in training_namespace"),
+        (None, "did not read the pods of the job"),
+        ((), "No pod in training_namespace"),
         (
             tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET),
             "has no annotation",
@@ -591,7 +591,7 @@ def test_gids_of_two_subnets_need_a_route() -> None:
     (finding,) = problems_of(failed_completion(text))
     assert "the two GIDs are in two subnets (::ffff:10.0.1.3 to ::ffff:10.0.2.3, mlx5_10)" in finding.why
     assert (
-        "ip route get ADDRESS from ADDRESS" in finding.remedy
+        "ip route get 10.0.2.3 in the pod" in finding.remedy
         and "NCCL_CROSS_NIC=0" in finding.remedy
         and "PFC" not in finding.remedy
     )
@@ -621,7 +621,10 @@ def test_each_completion_status_has_a_cause(status: int) -> None:
 
 def test_a_status_that_is_not_known_is_a_failure() -> None:
     (finding,) = problems_of(failed_completion("10.0.0.2<5> with status=99 opcode=1 len=0 vendor err 81 (Send)"))
-    assert (finding.status, finding.why) == (FAIL, "A transfer over the network ended with an error.")
+    assert (finding.status, finding.why) == (
+        FAIL,
+        "A transfer over the network ended with an error, whose status the message under 'measured' has.",
+    )
 
 
 def test_a_kind_of_an_earlier_version_is_judged_by_its_text() -> None:

@@ -79,7 +79,7 @@ def test_what_nobody_foresaw_ends_one_course_and_keeps_what_was_measured(monkeyp
     assert facts.runs and "the output of the tests could not be evaluated:" in facts.ended
     assert "ZeroDivisionError" in facts.ended and len(facts.ended) <= 600
     (said,) = [item for item in findings if item.check == "collectives.log" and item.status == UNKNOWN]
-    assert "ZeroDivisionError ('division by zero')" in said.why and said.measured == "not evaluated"
+    assert "ZeroDivisionError ('division by zero')" in said.why and said.measured == "output of the tests not evaluated"
 
 
 def test_a_figure_of_nothing_is_nothing_that_later_runs_are_held_against() -> None:

@@ -150,7 +150,7 @@ def test_a_failure_for_want_of_a_webhook_names_it(fabrics: typing.Any) -> None:
     assert (item.finding.check, item.finding.measured) == ("operators.error", said)
     assert "Service cert-manager/cert-manager-webhook has no ready pod" in item.finding.why
     assert "kubectl -n cert-manager get endpointslices,pods" in item.finding.remedy and item.finding.remedy.endswith(
-        "Then run the stage again."
+        "Then run stage operators again."
     )
 
 

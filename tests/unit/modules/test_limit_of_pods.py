@@ -89,9 +89,9 @@ def test_pod_of_an_excluded_node_is_unknown_and_its_remedy_names_the_limit() -> 
         (of_collectives.check_pod(fabric, "worker-2", of_group), "collectives"),
     ):
         assert finding.status == "unknown" and "--limit of ansible-playbook excludes the node" in finding.why
-        assert finding.remedy == f"Run stage {stage} again, with this node in --limit or without --limit."
+        assert finding.remedy == f"Run stage {stage} again, with worker-2 in --limit or without --limit."
     why, remedy = _explain_missing_pod("worker-2", [pod], ObservedHcas())
-    assert "because --limit excluded the node" in why and "with this node in --limit" in remedy
+    assert "because --limit excluded the node" in why and "with worker-2 in --limit" in remedy
 
 
 def test_tuned_is_not_written_if_a_limit_excludes_a_node(act: Act, run: Run, world: typing.Any) -> None:

@@ -86,7 +86,11 @@ def test_a_driver_of_the_site_is_named_with_the_command() -> None:
     seen = enabled(Gpus(True, driver("train", False), driver("other", True)))
     assert not seen.rdma
     (found, good) = judged(seen)
-    assert (found.subject, found.status, found.measured) == ("NVIDIADriver train", "fail", "rdma.enabled false, ready")
+    assert (found.subject, found.status, found.measured) == (
+        "NVIDIADriver train",
+        "fail",
+        "spec.rdma.enabled: false, state ready",
+    )
     assert "useNvidiaDriverCRD" in found.why and "It selects a." in found.why
     words = shlex.split(found.remedy[found.remedy.index("kubectl") :])
     assert words[:4] == ["kubectl", "patch", "nvidiadrivers.nvidia.com", "train"]

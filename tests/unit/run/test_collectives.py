@@ -386,7 +386,7 @@ def test_a_pod_without_a_function_of_each_rail_is_named() -> None:
     assert (
         (pod.status, pod.subject) == (FAIL, "compute c")
         and "no HCA of rail 1" in pod.why
-        and "function of each rail" in pod.remedy
+        and "Give each rail a resource of its own" in pod.remedy
     )
     assert facts.runs[-1].nodes == ("a", "b", "d")
 

@@ -143,9 +143,7 @@ def test_objects_of_the_other_intent_stay_and_are_named() -> None:
     assert {f"{item.kind} {item.name}" for item in kept} == names(api)
     findings = check(A, Facts(("a0",), removed=tuple(kept)))
     said = {
-        item.subject: item
-        for item in findings
-        if item.check == "teardown.stays" and item.measured == "object not deleted"
+        item.subject: item for item in findings if item.check == "teardown.stays" and item.measured == "not deleted"
     }
     assert len(said) == len(kept) and {item.status for item in said.values()} == {"warn"}
     assert "belongs to the intent 'b'" in said["PyTorchJob jobs-storage/b-job"].why

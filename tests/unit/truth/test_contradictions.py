@@ -196,7 +196,7 @@ CASES = (
         "host.memlock",
         "compute node-1",
         "unknown",
-        "does not contain its user",
+        "does not show as which user the test ran",
     ),
     Contradiction(
         PAIR,
@@ -241,7 +241,7 @@ CASES = (
         "training.problem",
         "job-worker-0 line 9",
         "warn",
-        "not among those whose effect on the network is known",
+        "its effect on the network is not known",
     ),
 )
 

@@ -85,9 +85,9 @@ def bound_by_rate_limit(name: str, function: str, limit: int, node: typing.Optio
         f" (max_tx_rate {limit})"
     )
     remedy = (
-        f"Remove the limit on {name}: ip link set {netdev} vf {number} max_tx_rate 0. Find the program that sets it. If"
-        f" the limit is intended, set network.max_tx_rate of the fabric to {limit}: the floor then takes it into"
-        " account."
+        f"Run on {name}, as root: ip link set {netdev} vf {number} max_tx_rate 0. If the limit returns, remove it"
+        " from the program that sets it. If the limit is intended, set network.max_tx_rate of the fabric to"
+        f" {limit}, which lowers the minimum."
     )
     return BandwidthBound(text, remedy)
 

@@ -36,18 +36,18 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     :param errors: one text for each object: its name, a colon and the reason
     :param rights: instruction by which the user gets the rights to read the objects
     """
+    step = check.partition(".")[0]
+    again = f"Then run stage {step} again." if step in STAGES else "Then run job_lint again."
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
     why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
-    stage = check.partition(".")[0]
-    again = f"stage {stage}" if stage in STAGES else "the playbook"
     busy = (
         " If an error reports too many requests, wait until the API server is less busy."
         if any(map(is_throttled, errors))
         else ""
     )
     remedy = (
-        f"If an error contains 'forbidden', a right is missing. {rights}{busy} If an object has an invalid format, ask"
-        f" its owner to correct it. Then run {again} again."
+        f"If an error contains 'forbidden', {rights[:1].lower()}{rights[1:]}{busy} If an object has an invalid format, ask"
+        f" its owner to correct it. {again}"
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 

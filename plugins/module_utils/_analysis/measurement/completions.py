@@ -18,13 +18,17 @@ _NO_SUCH_TRANSPORT = (
     "The HCA reported a status of the transport RD, which no program uses: its firmware, its driver or the provider in"
     " the image is faulty."
 )
-_PEER_LOG = "Read the output of the other end, which reports its own error, and the kernel log of its node (dmesg)."
+_PEER_LOG = (
+    "Read the output of the other end, which reports its own error, and run dmesg on its node. Correct the error"
+    " that they show."
+)
 _ON_INFINIBAND = (
-    "Read the error counters of the links on the path (ibqueryerrors), and the log of the subnet manager for that time."
+    "Otherwise run ibqueryerrors on a node, and repair a link on the path whose error counters increase. If none"
+    " increases, read the log of the subnet manager for that time."
 )
 _ON_ROCE = (
-    "Compare MTU (ip link), PFC (dcb pfc show) and ECN at both ends and at the switches, and the GID types of both ends"
-    " (/sys/class/infiniband/*/ports/*/gid_attrs/types)."
+    "Otherwise make MTU (ip link), PFC (dcb pfc show) and ECN equal at both ends and at the switches. The GID"
+    " types of both ends must be equal too (grep . /sys/class/infiniband/*/ports/*/gid_attrs/types/*)."
 )
 
 #: by kind of a status (_model/measurement/completions.py)
@@ -61,7 +65,7 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
             "The queue pair had already failed, and its remaining requests were flushed (status 5). This error is a"
             " consequence of the earlier failure."
         ),
-        "Find the first error of the same queue pair, at this end or at the other end.",
+        "Find the first error of the same queue pair in the output of both ends, and correct its cause.",
     ),
     "memory_window": Cause(
         "The HCA could not bind a memory window or register memory by a work request (status 6).",
@@ -108,7 +112,7 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
             "The other end did not acknowledge packets before the retries were used up (status 12): the path loses"
             " packets, or the other end no longer runs."
         ),
-        "First check whether the program at the other end ended or its port went down (dmesg of its node).",
+        "If dmesg on the node of the other end shows that its program was killed or its port went down, correct this.",
         _ON_INFINIBAND,
         _ON_ROCE,
     ),
@@ -136,7 +140,7 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
     ),
     "response_timeout": Cause(
         "The other end did not respond in time (status 20): the path loses packets, or the other end no longer runs.",
-        "First check whether the program at the other end ended or its port went down (dmesg of its node).",
+        "If dmesg on the node of the other end shows that its program was killed or its port went down, correct this.",
         _ON_INFINIBAND,
         _ON_ROCE,
     ),

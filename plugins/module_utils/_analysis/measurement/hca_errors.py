@@ -40,13 +40,16 @@ class Measurement:
     name: str
     cost: str
 
-    @property
-    def remedy(self) -> str:
-        """Return the remedy for error counters that rose during this measurement."""
+    def describe_remedy(self, node: str) -> str:
+        """Return the remedy for error counters that rose during this measurement.
+
+        :param node: name of the node of the HCA
+        """
         return (
-            "Check the findings of stage fabric on the links of this HCA, and run ethtool -S and rdma statistic on the"
-            " node. On RoCE, check PFC and ECN. On InfiniBand, check the cable and the port of the switch. Then run"
-            f" stage {self.stage} again."
+            "Follow the remedies of the findings of stage fabric on the links of this HCA. If there are none,"
+            f" run rdma statistic show on {node} twice to see which counters increase. On RoCE, make PFC and ECN"
+            f" of {node} and of its switch port equal (findings tuning.roce). On InfiniBand, reseat the cable."
+            f" Then run stage {self.stage} again."
         )
 
 
@@ -155,14 +158,21 @@ def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.O
         said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
         said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         first = item.grown[names[0]]
-        rate = f"{3600 * first / item.seconds:.3g} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+        rate = (
+            f"about {3600 * first / item.seconds:,.0f} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+        )
         why = f"The HCA loses or damages packets under load ({rate}). {measurement.cost}"
-        return Finding(check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.remedy)
+        return Finding(
+            check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.describe_remedy(item.node)
+        )
     if unknown:
-        why = f"The error counters of this HCA could not be read: {format_clause(item.why, 'none was read')}."
+        why = (
+            "The error counters of this HCA were not read, so packet loss is not known:"
+            f" {format_clause(item.why, 'none was read')}."
+        )
         remedy = (
-            "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
-            f" {measurement.stage} again."
+            "While the stage runs, run ls /sys/class/infiniband/*/ports/*/hw_counters in the pod. If it lists no"
+            f" counter, update the driver of the HCA on {item.node}. Then run stage {measurement.stage} again."
         )
         said = "; ".join(["error counters not read", *_spell_grown(item)])
         return Finding(check, name, UNKNOWN, said, EXPECTED, why, remedy)
@@ -198,22 +208,27 @@ def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, s
     doubts = (
         (
             lower,
-            "counters reset",
-            f"Counters are lower than before, so something set them back: {lower}.",
-            "If dmesg of the node shows that the driver was reloaded or the port was down, correct the cause.",
+            "counters reset during the measurement",
+            (
+                f"Counters are lower after the measurement than before it, so their increase is not known: {lower}. A"
+                " reload of the driver or a reset sets them to 0."
+            ),
+            (
+                f"Run dmesg on {item.node}. If it shows that the driver was reloaded or the port was down, correct"
+                " the cause."
+            ),
         ),
         (
             stuck,
-            f"at the maximum: {stuck}",
+            f"counters at their maximum: {stuck}",
             "A counter stays at its maximum, so an increase cannot be detected.",
-            "Clear the counters: perfquery -R on the node.",
+            f"Clear the counters: run perfquery -R on {item.node}.",
         ),
         (
             once,
-            f"read once: {once}",
+            f"counters read only once: {once}",
             f"These counters were read only before {measurement.name} or only after it.",
-            "If dmesg of the node shows that the driver was reloaded, correct the cause. Otherwise make the files"
-            " readable in the pod.",
+            f"Run dmesg on {item.node}. If it shows that the driver was reloaded, correct the cause.",
         ),
     )
     return [(measured, why, remedy) for names, measured, why, remedy in doubts if names]

@@ -15,6 +15,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .causes import name_ends, spell_kinds
 from .pairs import on_rail
 
 #: pairs, from which on a median says something
@@ -22,13 +23,13 @@ _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 100
 _LOSS = (
-    "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x), and replace the cable"
-    " of a port whose counters increase."
+    "Run rdma statistic show on both nodes twice (on InfiniBand perfquery -x), and replace the cable of a port"
+    " whose error counters increase."
 )
 _REMEDY = (
-    "Compare this pair with a faster pair: the idle states and the governor of the CPUs (stage tuning), the CPUs that"
-    " the pods run on, the number of switches between the nodes, and queues with other traffic. Then run stage"
-    " bandwidth again."
+    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
+    " with that of a faster pair. Then run stage bandwidth again."
 )
 
 
@@ -56,7 +57,10 @@ def check_latencies(
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
             subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
-            why = "A port is measured with a partner on its rail, and no longer after several of its pairs failed."
+            why = (
+                "The latency of this port is not known: a port is measured with a partner on its rail, and is left"
+                " out after several of its pairs failed."
+            )
             remedy = (
                 "Follow the remedies of the findings bandwidth.measured and bandwidth.suspect of this port, then run"
                 " stage bandwidth again."
@@ -66,6 +70,8 @@ def check_latencies(
 
 def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float], expected: str) -> Finding:
     wanted = fabric.bandwidth
+    nodes = list(dict.fromkeys((pair.client, pair.server)))
+    loss, again = name_ends(_LOSS, nodes, []), name_ends(_REMEDY, nodes, [])
     check, subject = (
         "bandwidth.latency",
         f"{fabric.name} {pair.client} -> {pair.server}{on_rail(fabric, pair.server_end[0])}",
@@ -73,29 +79,43 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
     if pair.typical_us is None or pair.failure:
         why = f"There is no latency figure: {pair.evidence or pair.failure or 'it did not run'}."
         remedy = (
-            "Check that the image in pods.image has ib_write_lat beside ib_write_bw, then run stage bandwidth again."
+            "Run podman run --rm --entrypoint which IMAGE ib_write_lat, with the image in pods.image of the"
+            " fabric. If it prints no path, set pods.image to an image with ib_write_lat. Otherwise correct the"
+            " error under 'why'. Then run stage bandwidth again."
         )
-        return Finding(check, subject, UNKNOWN, pair.failure or "no figure", expected, why, remedy)
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            spell_kinds({pair.failure: 1}) if pair.failure else "no figure",
+            expected,
+            why,
+            remedy,
+        )
     measured = f"{pair.typical_us:.2f} us" + (f", p99 {pair.p99_us:.2f} us" if pair.p99_us is not None else "")
     none = find_no_measurement(pair.typical_us, pair.p99_us, True)
     if none:
         remedy = (
-            "Run ib_write_lat between the two pods by hand, and set pods.image to an image with another version of"
-            " perftest."
+            "Set pods.image of the fabric to an image with another version of perftest, then run stage bandwidth again."
         )
         return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. The figure is invalid.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
         why = "Idle states or a low frequency of the CPUs, a longer path, or other traffic delay small messages."
-        return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
+        return Finding(check, subject, FAIL, measured, expected, why, again)
     if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
         why = "Small messages take longer than between the other pairs. A job waits for its slowest pair."
-        return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
+        return Finding(check, subject, WARN, measured, expected, why, again)
     tail = find_tail(pair.typical_us, pair.p99_us)
     if tail:
         expected = f"a 99th percentile of at most {MOST_TAIL} times the median"
-        return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
+        return Finding(check, subject, WARN, measured, expected, tail, f"{loss} If none increases: {again}")
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
-        why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
-        remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
+        why = (
+            "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of them"
+            " may be slow."
+        )
+        remedy = (
+            f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. To lower the latency: {again}"
+        )
         return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
     return build_pass(check, subject, measured, expected)

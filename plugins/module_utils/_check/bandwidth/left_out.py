@@ -15,7 +15,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import LEFT_OUT
 from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import FAIL, Finding
-from .causes import add_stage, explain_cause
+from .causes import add_stage, explain_cause, name_ends, spell_kinds
 from .pairs import on_rail
 
 
@@ -46,17 +46,17 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     """
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
-    with_what = f" with {join_first(others, 4)} ({', '.join(kinds)})" if failed else ""
+    with_what = f" with {join_first(others, 4)}: {spell_kinds(kinds)}" if failed else ""
     measured = f"{count_of(number, 'measurement')} not made, after failed measurements{with_what}"
     why = (
-        "The pairs of this end failed one after another and delayed the rounds of all nodes. The partners of this end"
-        " passed with other nodes afterwards, so this end was left out of the later rounds."
+        "The measurements of this node on this rail failed one after another, and its partners passed with other"
+        " nodes afterwards. So this node is at fault, and the stage left it out of the later rounds."
     )
     # the most frequent one is first
-    remedies = [explain_cause(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
+    remedies = [name_ends(explain_cause(kind, fabric)[1], [end[1]], []) for kind, _number in kinds.most_common(1)]
     look = (
-        "Correct the cause that kubectl describe pod and kubectl describe node show for the pod and the kubelet of"
-        f" {end[1]}."
+        f"Run kubectl describe node {end[1]}, and correct a condition or an event that reports a problem of the"
+        " node or its kubelet."
     )
     remedy = add_stage(" ".join([look, *remedies]))
     return Finding(

@@ -17,7 +17,7 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 from .causes import name_check_of_fabric, name_check_of_hcas
 
-_CHECK, _EXPECTED = "bandwidth.link", "link and PCIe link at the highest rate that both ends support"
+_CHECK, _EXPECTED = "bandwidth.link", "network link and PCIe link at the highest rate that both ends support"
 #: of a rate, by which numbers of one link may differ: 400 and 399.9
 _ROUNDING = 1.001
 #: the worst one counts
@@ -72,7 +72,7 @@ def check_links(
                     _CHECK,
                     f"{fabric.name} {node}",
                     UNKNOWN if by_link else WARN,
-                    "link not checked, because no HCA is known",
+                    "network link and PCIe link not checked, because no HCA is known",
                     _EXPECTED,
                     text,
                     remedy,
@@ -119,8 +119,8 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     words += [f"PCIe {_describe_trained(found.pcie)}"] if found.pcie is not None else []
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known highest rate"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
-    of_port = list(_check_port_rate(fabric, found, by_link))
-    of_pcie = list(_check_pcie_link(fabric, found, found.pcie, by_link)) if found.pcie is not None else []
+    of_port = list(_check_port_rate(fabric, node, found, by_link))
+    of_pcie = list(_check_pcie_link(fabric, node, found, found.pcie, by_link)) if found.pcie is not None else []
     said = [*of_port, *of_pcie]
     if not said:
         return build_pass(_CHECK, subject, ", ".join(words), ", ".join(could))
@@ -150,7 +150,7 @@ def _describe_trained(pcie: Pcie) -> str:
     return f"{pcie.trained} with packets {size}"
 
 
-def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
+def _check_port_rate(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
     unknown: Status = UNKNOWN if by_link else WARN
     if found.could is None:
         remedy = (
@@ -159,32 +159,35 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         )
         if is_infiniband(fabric):
             remedy = (
-                "Run stage fabric: its findings contain the cause and the remedy. Then run stage bandwidth again."
-                " Or set"
-                " line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
-                " again."
+                "Run stage fabric, and follow the remedies of its findings. If it has none, set"
+                " line_rate.expected_gbps of the fabric to the rate that its links must have. Then run stage"
+                " bandwidth again."
             )
         why = f"The rate that both ends of the link support is unknown: {format_clause(found.why)}."
         yield _Said(unknown, why, remedy, "highest rate of both ends unknown")
     elif found.now is None:
         yield _Said(
             unknown,
-            "The rate of the link is unknown: an interface that is down has no rate, and an interface in another"
-            " network"
-            " namespace is not visible.",
-            "Run ip link on the node. If it lists the interface, run ip link set INTERFACE up. Otherwise end the pod or"
-            " namespace that has it (lsns -t net). Then run stages discover and bandwidth again.",
+            "The rate of the link was not read: an interface that is down has no rate, and an interface in"
+            " another network namespace is not visible.",
+            f"Run ip link on {node}. If it lists the interface of {found.hca} as DOWN, run ip link set INTERFACE"
+            " up. If it does not list the interface, a pod or a network namespace has it (lsns -t net): end this"
+            " pod. Then run stages discover and bandwidth again.",
         )
     elif found.now < found.could:
         why = (
-            "The link trained down: both ends support more. A bad cable or transceiver causes this, or a port that"
-            " is set"
-            " to a lower speed."
+            "The link runs below the rate that both of its ends support. The cause is a bad cable or"
+            " transceiver, or a port that is set to a lower speed."
         )
-        tool = "ibportstate LID PORT query" if is_infiniband(fabric) else "ethtool INTERFACE, and on the switch"
+        tool = (
+            "run ibportstate LID PORT query with the LID and the port of each end (iblinkinfo lists them)"
+            if is_infiniband(fabric)
+            else f"run ethtool INTERFACE on {node}, and show interfaces status on the switch"
+        )
         remedy = (
-            f"Read the speeds that are enabled at both ports: {tool}. If a speed is disabled, enable it. Otherwise"
-            " reseat the cable or transceiver, then replace it. Then run stage bandwidth again."
+            f"Read the speeds that are enabled at both ports: {tool}. If a speed is disabled, enable it."
+            f" Otherwise reseat the cable or transceiver of {found.hca} on {node}. If the rate stays low, replace"
+            " it. Then run stage bandwidth again."
         )
         if found.why.startswith("other ports"):
             remedy += " If some links are slower by design, declare a fabric for each rate."
@@ -197,10 +200,10 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         yield _Said(
             unknown,
             why,
-            "On the switch, compare the speed of the port of this node (show interfaces status) with the ports of the"
-            " other nodes. If it is set to a lower speed, set the full speed. If the port is built for the lower speed,"
-            " move the cable to a port with the full speed, or waive this finding with the reason. Then run stages"
-            " discover and bandwidth again.",
+            f"On the switch, compare the speed of the port of {node} (show interfaces status) with the ports of"
+            " the other nodes. If it is set to a lower speed, set the full speed. If the port is built for the"
+            " lower speed, move the cable to a port with the full speed, or waive this finding with the reason."
+            " Then run stages discover and bandwidth again.",
             expected=found.slower_than,
         )
     elif (
@@ -221,35 +224,41 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         )
 
 
-def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
+def _check_pcie_link(fabric: Fabric, node: str, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
     if pcie.alone:
         yield _Said(
             WARN,
             f"This node alone reports this PCIe maximum for a card of its board: {pcie.alone}. The floors of other"
             " nodes do not use it.",
-            "As root, run lspci -vv on this node and on another node with this board, and compare LnkCap of the cards."
-            " If the card is built for less, repair or reinstall this node. If it is built for this maximum, the other"
-            " cards report too little: reseat them. Then run stages discover and bandwidth again.",
+            f"As root, run lspci -vv on {node} and on another node with this board, and compare LnkCap of the"
+            " cards with the datasheet of the board. If this card reports more than the datasheet, replace it."
+            " If the other cards report less than the datasheet, reseat them. Then run stages discover and"
+            " bandwidth again.",
             "PCIe maximum of the card reported by this node alone",
             "a PCIe maximum that a second node with this board confirms",
         )
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:
-        why = "The PCIe link trained down: card and slot support more than it uses, as over a bad contact."
+        why = (
+            "The PCIe link runs below the rate that both the card and the slot support. A bad contact is the usual"
+            " cause."
+        )
         yield _Said(
             FAIL,
             why,
-            "Reseat the card or its riser, and check the settings of the slot in the BIOS. If the link still trains"
-            " down, replace the card. Then run stages discover and bandwidth again.",
+            f"Drain {node} and power it off. Reseat the card {found.hca} or its riser, and check the settings of"
+            " the slot in the BIOS. If the link still runs below its rate, replace the card. Then run stages"
+            " discover and bandwidth again.",
         )
     elif pcie.trained_down:
         why = "The card supports more than its PCIe link uses, and the rate that the slot supports is unknown."
         yield _Said(
             UNKNOWN if by_link else WARN,
             why,
-            "Compare the link with the slot (as root, lspci -vv of the port above the card), and reseat the card. Then"
-            " run stages discover and bandwidth again.",
+            f"As root, run lspci -vv on {node}, and compare LnkCap of the PCIe port above the card with LnkSta of"
+            " the card. If the port supports more, power off the node and reseat the card. Then run stages"
+            " discover and bandwidth again.",
         )
     if pcie.small_packets:
         why = (
@@ -257,8 +266,8 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
             " PCIe link."
         )
         remedy = (
-            "Set Max Payload Size in the BIOS to auto or 256, or boot with pci=pcie_bus_safe. Then run stages discover"
-            " and bandwidth again."
+            f"Set Max Payload Size in the BIOS of {node} to auto or 256, or add the kernel argument"
+            " pci=pcie_bus_safe. Drain the node and reboot it. Then run stages discover and bandwidth again."
         )
         yield _Said(WARN, why, remedy)
     enough = fabric.line_rate.fraction * (found.could or 0.0)
@@ -267,8 +276,9 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
         yield _Said(
             WARN,
             why,
-            "Move the card to a slot that supports the full rate of the card, then run stages discover and bandwidth"
-            " again. No action is required if this rate is intended.",
+            f"If this rate is intended, no action is required. Otherwise drain {node}, power it off, and move the"
+            f" card {found.hca} to a slot that supports its full rate. Then run stages discover and bandwidth"
+            " again.",
             f"slot for {pcie.could:.4g} Gb/s of data",
             f"slot for at least {enough:.4g} Gb/s of data",
         )
@@ -281,9 +291,9 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
         yield _Said(
             WARN,
             why,
-            "Compare LnkCap of the card (lspci -vv, as root on the node) with the datasheet of the card. If they agree,"
-            " waive this finding. If the datasheet shows more, replace the card, and run stages discover and bandwidth"
-            " again.",
+            f"As root, run lspci -vv on {node}, and compare LnkCap of the card with its datasheet. If they agree,"
+            " waive this finding. If the datasheet shows more, replace the card, and run stages discover and"
+            " bandwidth again.",
             f"PCIe maximum of the card {pcie.could:.4g} Gb/s of data",
             f"PCIe maximum of the card at least {enough:.4g} Gb/s of data",
         )

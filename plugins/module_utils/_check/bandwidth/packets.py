@@ -56,9 +56,8 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " not be verified."
         )
         remedy = (
-            "Run ib_write_bw in the pods by hand (the facts of the pair contain its command), and read Mtu and GID"
-            " index above the table. If they are missing, set pods.image to an image with a newer perftest, then run"
-            " stage bandwidth again."
+            "Set pods.image of the fabric to an image with a newer perftest, whose output contains Mtu and GID"
+            " index, then run stage bandwidth again."
         )
         found.append((f"packet size unknown: {_list(ground, unread)}", why, remedy))
     small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
@@ -70,16 +69,17 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " VF or the port has a smaller MTU. Packet headers use a larger share of the link."
         )
         remedy = (
-            "Compare the MTU of the interface in a pod (ip link) and active_mtu (ibv_devinfo) at both ends with mtu of"
-            " the fabric. The NetworkAttachmentDefinition must set this MTU: run stages network and bandwidth again."
+            "Run stages network and virtual_functions again, and follow the remedies of their findings on the"
+            " MTU. If they have none, compare active_mtu (run ibv_devinfo on both nodes) and the MTU of the"
+            " switch ports with mtu of the fabric, and raise the smaller one. Then run stage bandwidth again."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
     if tight:
         sizes = join_first([str(size) for size in sorted({pair.packet_bytes or 0 for pair in tight})], 4)
         why = (
-            "The headers of so small packets take so much of the link that no pair can reach line_rate.fraction of it."
-            " The minimum of these pairs is therefore lower. The intent sets no MTU, and the usual one of 1500 has room"
-            " for packets of 1024 bytes."
+            "The packets are so small that their headers take a large part of the link. So no pair can reach"
+            " line_rate.fraction of it, and the minimum of these pairs is lower. The intent sets no MTU, and the"
+            " usual MTU of 1500 allows packets of 1024 bytes."
         )
         remedy = (
             "If the switches have an MTU of at least 4200, set mtu of the fabric to 4200 (9000 for switches with jumbo"

@@ -23,13 +23,14 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.pairs import QUEUE_PAIRS, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .causes import add_stage
 
 #: queue pairs that fill any link
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
 #: what to do where more queue pairs than the intent's fill the link
 _MORE = (
-    "Configure jobs to use several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION). Compare firmware, PCIe settings and"
-    " CPUs of both nodes with the recommendations of the NIC's vendor."
+    "Let jobs use several queue pairs for each connection (NCCL: NCCL_IB_QPS_PER_CONNECTION=4). Update the"
+    " firmware of both NICs to the release that their vendor recommends."
 )
 
 
@@ -119,7 +120,13 @@ def _check_proven(
             " that uses as few queue pairs may be as slow."
         )
         words += [] if same else ["However, with more flows, good links may hide a slow link between the switches."]
-        steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} for the first measurement."]
+        steps += [
+            _MORE,
+            (
+                f"Set pods.queue_pairs of the fabric to {found.queue_pairs}, so that the first measurement uses as"
+                " many. Then run stage bandwidth again."
+            ),
+        ]
     else:
         words.append(
             "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone does not explain"
@@ -246,10 +253,12 @@ def check_floor(
     why = "The pair is slower than its links allow." + (f" CPU binding of the pods: {bound}." if bound else "")
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
     remedy = (
-        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault, and of bandwidth.link if"
-        f" there is one. Check {look} at that end. Then run stage bandwidth again."
+        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault, and of bandwidth.link"
+        f" if there is one. If no end is named, check {look} of {pair.client} and {pair.server}. Then run stage"
+        " bandwidth again."
     )
-    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
+    why = " ".join([why, *(one.why for one in known)])
+    remedy = add_stage(" ".join(one.remedy for one in known)) if known else remedy
     more, first = _with_more(ground, pair)
     return Finding(
         "bandwidth.floor",
@@ -355,13 +364,14 @@ def check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average:
         least = ground.ways * min(TCP_SHARE * now, TCP_GBPS) if now is not None else 0.0
         if now is not None and average < least:
             why = (
-                f"No pair of the network is much faster, but its links run at {now:g} Gb/s, and CPUs do not limit TCP"
-                " to so little. Offloads that are off, a rate limit, or packet loss on a part that all pairs share do."
+                f"No pair of the network is much faster, but its links run at {now:g} Gb/s, and CPUs alone do not"
+                " limit TCP to so little. Possible causes: disabled offloads, a rate limit, or packet loss on a"
+                " part of the path that all pairs share."
             )
             remedy = (
-                "On both nodes, compare offloads (ethtool -k), MTU and rate limits (tc qdisc) of the interface, and"
-                " read its drops (ip -s link). Correct the cause, or set line_rate.floor_gbps of the fabric to the rate"
-                " that the network must have, with its reason. Then run stage bandwidth again."
+                f"On {pair.client} and {pair.server}, check the interface of the network: offloads (ethtool -k),"
+                " rate limits (tc qdisc show) and drops (ip -s link). Correct the cause. If the rate is right,"
+                " set line_rate.floor_gbps of the fabric to it, with its reason. Then run stage bandwidth again."
             )
             expected += f", and >= {format_gbps(least)}"
             return Finding("bandwidth.fleet", subject, WARN, format_gbps(average), expected, why, remedy)
@@ -372,13 +382,14 @@ def check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average:
             " and other processes may have used the CPUs at that time."
         )
         remedy = (
-            "Run stage bandwidth again. If the pair is still slow, compare the CPUs of the nodes, their load, and"
-            " pods.cpu of the fabric."
+            f"Run stage bandwidth again while {pair.client} and {pair.server} run no other jobs. If the pair is"
+            " still slow, compare the load (uptime) and the CPU model (lscpu) of the two nodes with those of a"
+            " faster pair, or raise pods.cpu of the fabric. Then run the stage once more."
         )
         return Finding("bandwidth.fleet", subject, WARN, format_gbps(average), expected, why, remedy)
     why = (
-        f"The pair reaches less than {TCP_FAIL:g} of the best pair of the same network. CPUs do not explain this"
-        " difference. Packet loss or a broken link does."
+        f"The pair reaches less than {TCP_FAIL:g} of the best pair of the same network. CPUs alone do not explain"
+        " this difference, so the path loses packets or a link is broken."
     )
     remedy = (
         "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. At that end, check errors"

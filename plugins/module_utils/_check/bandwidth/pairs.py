@@ -16,7 +16,7 @@ from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT
 from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
-from .causes import explain_cause
+from .causes import explain_cause, name_ends, spell_kinds
 from .pair_floors import check_fleet, check_floor, check_tcp_fleet, format_queue_pairs
 
 #: checks of a figure
@@ -62,7 +62,7 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
     findings = (
         [_check_measured(subject, ground, pair, doubt)]
         if tcp
-        else [_check_ping(subject, fabric, pair), _check_measured(subject, ground, pair, doubt)]
+        else [_check_ping(subject, ground, pair), _check_measured(subject, ground, pair, doubt)]
     )
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
@@ -75,14 +75,29 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
     return findings
 
 
+def _explain(kind: str, ground: PairLimits, pair: PairResult) -> tuple[str, str]:
+    """Return the cause and the remedy of a kind of failure, with the names of the nodes and pods of the pair.
+
+    :param kind: kind of failure that a measurement reports, such as ``transport_retry``
+    """
+    why, remedy = explain_cause(kind, ground.fabric)
+    return why, _name_ends(remedy, ground, pair)
+
+
+def _name_ends(remedy: str, ground: PairLimits, pair: PairResult) -> str:
+    ends = list(dict.fromkeys((pair.client_end, pair.server_end)))
+    pods = [ground.pods[end].name for end in ends if end in ground.pods]
+    return name_ends(remedy, list(dict.fromkeys(node for _rail, node in ends)), pods)
+
+
 #: what to do after an error of a tool without a text
 _DMESG = (
-    "Read dmesg of both nodes for errors of mlx5 or rdma_cm at the time of the run, and correct them. Then run stage"
+    "Run dmesg on both nodes, and correct errors of mlx5 or rdma_cm at the time of the run. Then run stage"
     " bandwidth again."
 )
 
 
-def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
+def _check_ping(subject: str, ground: PairLimits, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
     measured = (count_of(pair.pings, "round trip") if pair.pings is not None else "no round trips") + (
         f"; {pair.ping_evidence}"
@@ -94,9 +109,10 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return _warn_of_retries("bandwidth.rping", subject, pair, measured, expected)
     if pair.ping_failure:
-        why, remedy = explain_cause(pair.ping_failure, fabric)
-        if not pair.ping_evidence and why == explain_cause("exit_code", fabric)[0]:
-            why, remedy = f"rping failed after {count_of(pair.pings or 0, 'round trip')} and printed no error.", _DMESG
+        why, remedy = _explain(pair.ping_failure, ground, pair)
+        if not pair.ping_evidence and why == explain_cause("exit_code", ground.fabric)[0]:
+            why = f"rping failed after {count_of(pair.pings or 0, 'round trip')} and printed no error."
+            remedy = _name_ends(_DMESG, ground, pair)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
         return Finding(
@@ -105,7 +121,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
             UNKNOWN,
             measured,
             expected,
-            *explain_cause(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric),
+            *_explain(pair.failure if pair.failure in LEFT_OUT else "not_run", ground, pair),
         )
     return Finding(
         "bandwidth.rping",
@@ -114,7 +130,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         measured,
         expected,
         "rping ended before its last round trip and reported no error, so the connection is not reliable.",
-        f"Run stage bandwidth again. If the finding remains: {_DMESG}",
+        _name_ends(f"Run stage bandwidth again. If the finding remains: {_DMESG}", ground, pair),
     )
 
 
@@ -130,18 +146,18 @@ def _warn_of_retries(check: str, subject: str, pair: PairResult, measured: str, 
     if not pair.retried:
         return build_pass(check, subject, measured, expected)
     kinds = collections.Counter(pair.retried)
-    told = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in kinds.items())
-    measured = f"{measured}; earlier attempts failed: {told}"
+    measured = f"{measured}; earlier attempts failed: {spell_kinds(kinds)}"
     if not kinds["disconnected"] and kinds["no_address"] < 2:
         return build_pass(check, subject, measured, expected)
     why = (
-        f"The pair passed at attempt {len(pair.retried) + 1} only. A link that goes down and up, an outdated entry of"
-        " ARP or EVPN, or a subnet manager that does not always answer has this effect. Each start of a job meets it."
+        f"The pair passed only at attempt {len(pair.retried) + 1}. Possible causes: a link that goes down and up,"
+        " an outdated ARP or EVPN entry, or a subnet manager that does not always answer. A job can fail in the"
+        " same way when it starts."
     )
     remedy = (
-        "Run stage bandwidth again. If the finding remains, search dmesg of both nodes for link state changes, compare"
-        " the entry of the other pod in ip neigh in each pod with its MAC address (ip link), and read the log of the"
-        " subnet manager (InfiniBand) or of the switches. Correct the cause, then run stage bandwidth again."
+        f"Run stage bandwidth again. If the finding remains, run dmesg on {pair.client} and {pair.server}, and search"
+        " it for link state changes. Read the log of the subnet manager (InfiniBand) or of the switches for that time."
+        " Correct the cause, then run the stage once more."
     )
     return Finding(check, subject, WARN, measured, f"{expected}, at the first attempt", why, remedy)
 
@@ -155,7 +171,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
     :param pair: result of the measurement
     :param doubt: reason why the bandwidth is not a valid measurement; None if there is none
     """
-    expected = "an average in Gb/s, exit code 0"
+    expected = "an average bandwidth in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
         how = (
@@ -171,7 +187,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
         if pair.transport == "TCP":
             return _warn_of_retries("bandwidth.measured", subject, pair, figures, expected)
         return build_pass("bandwidth.measured", subject, figures, expected)
-    why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
+    why, remedy = _subnet_manager(ground, pair) or _explain(pair.failure, ground, pair)
     status: typing.Literal["unknown", "fail"] = (
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
     )
@@ -200,13 +216,13 @@ def _describe_valid_figure(kind: str, image: str, pair: PairResult) -> tuple[str
         )
     return (
         "an average in Gb/s within the capacity of the link and the peak of the measurement",
-        f"Check whether {pair.client} and {pair.server} are virtual machines on one host: systemd-detect-virt prints"
-        " none on a machine of its own. Two functions of one HCA exchange their data inside the HCA, faster than its"
-        " port, so such a pair measures no cable: run one of the two nodes on another host. Otherwise run stage"
-        f" bandwidth again. If the figure is still too high, the clock of {pair.client} (the client) is wrong: compare"
-        " /sys/devices/system/clocksource/clocksource0/current_clocksource there with another node (usually"
-        " tsc). If it differs, search dmesg for clocksource to find the reason, correct it, and reboot the node. Then"
-        " run stage bandwidth again.",
+        f"Check whether {pair.client} and {pair.server} are virtual machines on one host: systemd-detect-virt"
+        " prints none on a machine of its own. Two functions of one HCA exchange their data inside the HCA,"
+        " faster than its port, so such a pair measures no cable: run one of the two nodes on another host."
+        f" Otherwise run stage bandwidth again. If the figure is still too high, the clock of {pair.client} (the"
+        " client) is wrong: compare /sys/devices/system/clocksource/clocksource0/current_clocksource there with"
+        " another node (usually tsc). If it differs, search dmesg for clocksource to find the reason, correct"
+        " it, drain the node and reboot it. Then run stage bandwidth again.",
     )
 
 
@@ -229,7 +245,7 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
     )
     if not speeds:
         return None
-    why, remedy = explain_cause(pair.failure, ground.fabric)
+    why, remedy = _explain(pair.failure, ground, pair)
     why += (
         f" The small messages of rping arrived, so the path loses only large messages. On {speeds[0]} switches, an"
         " opensm that does not support this speed causes such a loss."
@@ -266,12 +282,20 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
         else "The measurement of one message size failed, so the other message sizes were not measured."
     )
     remedy = (
-        "Correct the error under 'measured', and raise pods.limit_seconds of the fabric if the time limit stopped the"
-        " measurement. Then run stage bandwidth again."
+        "If the time limit stopped the measurement, raise pods.limit_seconds of the fabric. Otherwise correct"
+        " the error under 'measured'. Then run stage bandwidth again."
         if pair.sweep_failure
         else "Follow the remedy of the finding bandwidth.measured of this pair, then run stage bandwidth again."
     )
-    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "not measured", expected, why, remedy)
+    return Finding(
+        "bandwidth.sweep",
+        subject,
+        UNKNOWN,
+        spell_kinds({pair.sweep_failure: 1}) if pair.sweep_failure else "not measured",
+        expected,
+        why,
+        remedy,
+    )
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:

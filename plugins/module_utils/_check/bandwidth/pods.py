@@ -22,7 +22,7 @@ from ..._model.measurement.pairs import End
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .addresses import find_announced_twice, find_held_twice
-from .causes import CAUSES, explain_cause, name_check_of_hcas
+from .causes import CAUSES, add_stage, explain_cause, name_check_of_hcas, name_ends
 from .facts import Facts
 from .pairs import on_rail
 
@@ -143,12 +143,12 @@ def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
 def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     subject, expected = (
         f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}",
-        f"a pod with {'an RDMA device and ' if carries_rdma(fabric) else ''}an address on the network",
+        f"1 pod with {'an RDMA device and ' if carries_rdma(fabric) else ''}an address on the network",
     )
     if pod is None:
         why = (
-            "The stage started no pod on this node. The scheduler places a pod only on a node with a free resource of"
-            " the fabric."
+            "The stage started no pod on this node, so its bandwidth is not known. The scheduler places a pod"
+            " only on a node with a free resource of the fabric."
         )
         return Finding(
             "bandwidth.pod",
@@ -157,24 +157,26 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             "no pod",
             expected,
             why,
-            f"Run kubectl describe node {end[1]}: Allocatable must contain the resource of the fabric, and Allocated"
-            " resources less of it. If Allocatable lacks it, follow the remedy of the finding network.allocatable. If"
-            " pods use all of it, end one of them. Then run stage bandwidth again.",
+            f"Run kubectl describe node {end[1]}. If Allocatable lacks the resource of the fabric, follow the"
+            " remedy of the finding network.allocatable. If Allocated resources shows that pods use all of it,"
+            " end one of these pods. Then run stage bandwidth again.",
         )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
         if pod.cause == "image":
             why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
+            remedy = add_stage(f"{remedy}.")
         else:
             why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
+            remedy = name_ends(remedy, [end[1]], [pod.name])
         if pod.cause == BY_LIMIT:
-            remedy = "Run stage bandwidth again, with this node in --limit or without --limit."
+            remedy = f"Run stage bandwidth again, with {end[1]} in --limit or without --limit."
         elif not remedy:
             remedy = (
                 f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs, and correct the error."
                 " Then run stage bandwidth again."
                 if pod.name
-                else "Follow the remedies of the findings of stages network and virtual_functions for this node, then"
+                else f"Follow the remedies of the findings of stages network and virtual_functions of {end[1]}, then"
                 " run stage bandwidth again."
             )
         return Finding(
@@ -190,6 +192,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
         )
     if pod.device is None and carries_rdma(fabric):
         why, remedy = explain_cause("no_device", fabric)
+        remedy = name_ends(remedy, [end[1]], [pod.name])
         return Finding(
             "bandwidth.pod",
             subject,
@@ -202,9 +205,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     outside = outside_of(fabric, pod.address)
     if outside:
         remedy = (
-            f"Check which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, annotation"
-            " network-status), and run stage network again: another tool may have set a different range in the"
-            " attachment. Then run stage bandwidth again."
+            "Run stage network again: it writes the range of the intent into the NetworkAttachmentDefinition, in"
+            " which another tool may have set a different range. Then run stage bandwidth again. To see the"
+            f" attachment of the pod while the stage runs: kubectl -n {pod.namespace} get pod {pod.name} -o yaml."
         )
         return Finding(
             "bandwidth.pod",
@@ -218,10 +221,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     excluded = excluded_from(fabric, pod.address)
     if excluded:
         remedy = (
-            f"Check which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, annotation"
-            " network-status). Compare the exclusions in the attachment, or in the pool of nv-ipam, with ipam of the"
-            " fabric, and run stage network again. If the address is free, remove it from exclude. Then run stage"
-            " bandwidth again."
+            "Run stage network again: it writes ipam.exclude of the fabric into the NetworkAttachmentDefinition,"
+            " or into the pool of nv-ipam. If no other device uses the address, remove it from ipam.exclude"
+            " instead. Then run stage bandwidth again."
         )
         return Finding(
             "bandwidth.pod",
@@ -252,8 +254,8 @@ _EXCLUDED = (
     " other's packets. The IPAM plugin does not follow the intent."
 )
 _OUTSIDE = (
-    "The pod is on the network, but its address is outside the range in ipam of the intent. The measurement used other"
-    " addresses than the intent requires."
+    "The address of the pod is outside the range that ipam of the fabric sets in the intent. So the IPAM plugin"
+    " does not follow the intent, and the measurement did not use the addresses of jobs."
 )
 
 

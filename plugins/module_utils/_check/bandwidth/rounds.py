@@ -16,7 +16,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import RdmaPod, RoundPlan
 from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
-from .causes import explain_cause
+from .causes import explain_cause, name_ends
 from .pairs import on_rail
 
 
@@ -65,8 +65,8 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
             f" Rounds that use each link could not be planned because the paths are unknown: {format_clause(plan.why)}."
         )
     remedy = (
-        f"No action is required if this is sufficient. Otherwise set bandwidth.rounds of the fabric to {all_rounds},"
-        " then run stage bandwidth again: the pods then run as long as these rounds take."
+        "No action is required if this is sufficient. To measure each node with each other node, set"
+        f" bandwidth.rounds of the fabric to {all_rounds}, then run stage bandwidth again. It then takes longer."
     )
     return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
 
@@ -124,11 +124,15 @@ def check_directions(
         if ends
     ]
     why = (
-        "The intent asks for one direction of each pair (bandwidth.directions: one), and there are too few rounds for"
-        " both roles of each node. A fault in the direction that was not measured is not noticed."
+        "The intent sets bandwidth.directions: one, and the rounds were too few for each HCA to both send and"
+        " receive. A fault in the direction that was not measured is not noticed."
     )
     remedy = "Set bandwidth.directions of the fabric to both, then run stage bandwidth again."
     return [Finding("bandwidth.rounds", subject, WARN, "; ".join(told), expected, why, remedy)]
+
+
+#: remedy for a node without a partner
+_OTHERS = "Follow the remedies of the findings bandwidth.pod of the other nodes, then run stage bandwidth again."
 
 
 def check_participation(
@@ -186,15 +190,14 @@ def check_participation(
         expected = f"bandwidth with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
-            why, remedy = f"The node has no usable pod: {format_clause(error)}.", explain_cause("pod", fabric)[1]
+            why = f"The node has no usable pod: {format_clause(error)}."
+            remedy = name_ends(explain_cause("pod", fabric)[1], [name], [])
             findings.append(
                 Finding("bandwidth.measured", subject, UNKNOWN, "bandwidth with 0 other nodes", expected, why, remedy)
             )
         elif len(met[rail, name]) < max(1, partners):
             why, remedy = (
-                explain_cause("not_run", fabric)
-                if partners > 0
-                else ("No other node has a usable pod.", explain_cause("pod", fabric)[1])
+                explain_cause("not_run", fabric) if partners > 0 else ("No other node has a usable pod.", _OTHERS)
             )
             findings.append(
                 Finding(

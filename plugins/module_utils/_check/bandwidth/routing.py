@@ -130,8 +130,9 @@ def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> li
         " links apply only to the paths of that LID."
     )
     remedy = (
-        "No action is required if no program uses the other LIDs. MPI with UCX uses them if UCX_IB_LID_PATH_BITS is"
-        " set: the links were not measured on the paths of these LIDs."
+        "No action is required if no program uses the other LIDs. MPI with UCX uses them only if"
+        " UCX_IB_LID_PATH_BITS is set: remove this variable from such jobs, because the links were not measured"
+        " on the paths of these LIDs."
     )
     return [Finding("bandwidth.routing", f"{fabric.name} LMC", WARN, measured, expected, why, remedy)]
 

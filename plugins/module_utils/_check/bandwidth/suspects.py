@@ -59,8 +59,8 @@ def check_suspects(
             some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
             measured = f"{measured}: {some}"
             why = (
-                "Each component that the failed measurements used was also used by measurements that passed. So no"
-                " component fails always: the cause is intermittent, or it affects only these two ends together."
+                "Measurements that passed used the same components as these failed measurements. So no component"
+                " fails always: the cause is intermittent, or it affects only these two ends together."
             )
             remedy = (
                 "Follow the remedies of the findings bandwidth.rping, bandwidth.measured and bandwidth.floor of these"
@@ -88,8 +88,8 @@ def check_suspects(
         counters = "its port (ibqueryerrors)" if infiniband else "its port (ethtool -S INTERFACE)"
         mtu = "" if infiniband else "the MTU "
         remedy = (
-            f"At this component, check the PCIe link (lspci -vv), {counters}, {mtu}and the VF (ip -d link show), and"
-            " correct what differs from a component that passed. Then run stage bandwidth again."
+            f"On the node of this component, check the PCIe link (lspci -vv as root), {counters}, {mtu}and the VF"
+            " (ip -d link show). Correct what differs from a node that passed. Then run stage bandwidth again."
         )
         findings.append(
             Finding(

@@ -38,10 +38,12 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
                 f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} earlier runs,"
                 f" {median:.2f} Gb/s)"
             )
-            why = "A link of this pair may degrade, which usually continues, or a setting has changed."
+            why = "The pair is slower than in earlier runs: a link of this pair is degrading, or a setting has changed."
             remedy = (
-                "Check the error counters and the temperature of its links and cables. Run ansible-playbook"
-                " linerate.rdma.difference to see what changed since the earlier runs. Then run stage bandwidth again."
+                "Run ansible-playbook linerate.rdma.difference to see what changed since the earlier runs, and"
+                " undo a change that explains the loss. If there is none, follow the remedies of the findings"
+                " fabric.errors on the links of both nodes, and reseat their cables. Then run stage bandwidth"
+                " again."
             )
             findings.append(Finding("bandwidth.trend", subject, WARN, measured, expected, why, remedy))
     if held > len(findings):
@@ -69,7 +71,10 @@ def check_unread(earlier: Earlier) -> list[Finding]:
         "The measurements of these runs are ignored because they could not be read:"
         f" {format_clause('; '.join(earlier.unread))}."
     )
-    remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
+    remedy = (
+        "Move these runs out of the folder runs/ of the report, or restore their missing files. The next run"
+        " compares with the others."
+    )
     return [
         Finding(
             "bandwidth.trend",

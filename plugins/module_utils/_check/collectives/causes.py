@@ -119,9 +119,10 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
         "The data between these GPUs and the network passes through host memory, which is slower than GPUDirect RDMA"
     ) + (f". Reasons in NCCL's log: {fold_names(reasons)}." if reasons else ". NCCL's log does not report the reason.")
     remedy = (
-        "If an HCA is too far from the GPU, give the pod the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL in the job."
-        " If the kernel module is missing, load nvidia-peermem on the node, or use the open GPU driver with DMA-BUF."
-        " Then run stage collectives again."
+        "Run stage host with rdma_cluster.host.gpudirect: auto, and follow the remedy of its finding"
+        " host.gpudirect: it shows whether nvidia-peermem or DMA-BUF is missing on a node. If both are there, an"
+        " HCA is too far from its GPU: give the pods the HCA beside each GPU (nvidia-smi topo -m), or set"
+        " NCCL_NET_GDR_LEVEL=SYS in jobs. Then run stage collectives again."
     )
     measured = (
         f"{len({(rank.host, rank.rank) for rank, _process, _route in without})} of {len(ranks)} ranks without GPUDirect"
@@ -158,8 +159,9 @@ def _check_channels(
         f"Remove {', '.join(limits)} from the image and from the jobs, then run stage collectives again."
         if limits
         else (
-            "Set a larger rdma_cluster.collectives.most_bytes, or increase the number of channels with"
-            " NCCL_MIN_NCHANNELS in the image. Then run stage collectives again."
+            "Raise rdma_cluster.collectives.most_bytes, so that NCCL uses all channels. If that does not"
+            f" suffice, set NCCL_MIN_NCHANNELS={there} in the image and in jobs. Then run stage collectives"
+            " again."
         )
     )
     if choice is not None and choice.channels is not None and choice.channels < there:
@@ -202,8 +204,9 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
             )
             why = f"{most} carries more channels than another HCA of this host, and the whole collective waits for it."
             remedy = (
-                "Compare NCCL_IB_HCA with the HCAs of the pod. Set NCCL_MIN_NCHANNELS so that the number of channels is"
-                " a multiple of the number of rails. Then run stage collectives again."
+                "If the image sets NCCL_IB_HCA, remove it, so that NCCL uses all HCAs of the pod. Otherwise set"
+                " NCCL_MIN_NCHANNELS in the image and in jobs to a multiple of the number of HCAs per node. Then"
+                " run stage collectives again."
             )
             yield make_cause(host, measured, "the same number of channels on each HCA", why, remedy)
 
@@ -227,12 +230,13 @@ def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Findin
                     ] = None
     for host, lines in found.items():
         why = (
-            "The data passes over the link between the CPU sockets. All of these ranks share this link, and GPUDirect"
-            " RDMA over it is slow."
+            "The data between these GPUs and HCAs passes over the link between the CPU sockets. All of these"
+            " ranks share this link, and GPUDirect RDMA over it is slow."
         )
         remedy = (
-            "Give the pod the HCA beside each GPU (with the topology manager, or with a claim by pcieRoot). Do not set"
-            " NCCL_IB_HCA and CUDA_VISIBLE_DEVICES in the image or in the job. Then run stage collectives again."
+            "Remove NCCL_IB_HCA and CUDA_VISIBLE_DEVICES from the image, if it sets them. Otherwise give the"
+            " pods the HCA beside each GPU: set topologyManagerPolicy: single-numa-node in the kubelet"
+            " configuration (rdma_cluster.host.kubelet). Then run stage collectives again."
         )
         yield make_cause(host, fold_names(lines), "an HCA on the NUMA node of the GPU", why, remedy)
 
@@ -277,8 +281,10 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
             " the rank. That HCA is far from the GPU, down, or not in the pod."
         )
         remedy = (
-            "Run nvidia-smi topo -m in the pod: each GPU needs an HCA at PIX or PXB. NCCL_PXN_DISABLE=1 only hides the"
-            " problem. Give the pod the HCA beside each GPU, then run stage collectives again."
+            "Run nvidia-smi topo -m on the node: it shows PIX or PXB for the HCA beside a GPU. Follow the"
+            " finding discover.port, if the port of this HCA is down. Otherwise give the pods the HCA beside"
+            " each GPU (topologyManagerPolicy of the kubelet). Do not set NCCL_PXN_DISABLE=1, which only hides"
+            " the problem. Then run stage collectives again."
         )
         yield make_cause(
             fold_names(rank.host for rank, _route in through), measured, "each GPU uses the HCA beside it", why, remedy
@@ -302,8 +308,8 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
         rail = "" if hca.rail is None else f" (rail {hca.rail})"
         why = "Each rail carries the same share of the data of a collective, so all rails wait for the slowest rail."
         remedy = (
-            "Check the findings of stages fabric and bandwidth on this HCA and its link: width, speed, errors, PCIe."
-            " Correct the cause, then run stages bandwidth and collectives again."
+            "Follow the remedies of the findings of stages fabric and bandwidth on this HCA and its link"
+            " (bandwidth.link, bandwidth.suspect). Then run stages bandwidth and collectives again."
         )
         yield make_cause(
             f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, the median of all HCAs", why, remedy
@@ -331,8 +337,10 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
             f"{usual:g} GB/s, the median of all rails",
             why,
             (
-                "Test each half of the nodes on this rail to find the slow part, and check the leaf and the links of"
-                " the rail. Correct the cause, then run stage collectives again."
+                "Follow the remedies of the findings of stage bandwidth on this rail. If there are none, check"
+                " the leaf of the rail: read the error counters of its ports (ibqueryerrors, or the counters of"
+                " the Ethernet switch), and repair the port whose counters increase. Then run stage collectives"
+                " again."
             ),
         )
 
@@ -357,9 +365,9 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             yield make_cause(
                 fold_names(off),
                 f"{row.what}: {fold_names(off.values())}",
-                row.training.replace("|", " or "),
+                f"{row.what}: {row.training.replace('|', ' or ')}",
                 why,
-                row.remedy,
+                f"{row.remedy} Then run stages tuning and collectives again.",
             )
 
 
@@ -371,10 +379,17 @@ def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Findi
             " of this path by more than half."
         )
         remedy = (
-            "Measure the rails from GPU memory (bandwidth.layers in rdma_fabrics). Check the findings of stages tuning"
-            " and host on ACS, the IOMMU and peer memory. Then run stages bandwidth and collectives again."
+            "Follow the findings of stages tuning and host on ACS, the IOMMU and peer memory. To measure the"
+            " path between GPU and HCA as well, set bandwidth.layers: all of the fabric. Then run stages"
+            " bandwidth and collectives again."
         )
-        yield make_cause(subject, "rates from host memory", "rates from GPU memory", why, remedy)
+        yield make_cause(
+            subject,
+            "rates of the rails measured from host memory",
+            "rates of the rails measured from GPU memory",
+            why,
+            remedy,
+        )
 
 
 def _report_no_cause(subject: str) -> Finding:
@@ -383,8 +398,17 @@ def _report_no_cause(subject: str) -> Finding:
         " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are correct or unknown."
     )
     remedy = (
-        "Run sendrecv_perf over one rail, from the GPU beside its HCA. If it is as slow as the collective, the path"
-        " from GPU to HCA is slow. Otherwise compare the rails one by one. Correct the cause, then run stage"
+        "Add sendrecv to rdma_cluster.collectives.tests: its program sendrecv_perf sends over one rail only. If"
+        " it is slow too, the path from GPU to HCA is slow: disable ACS and set iommu=pt on the nodes. If it is"
+        " fast, compare NCCL_ALGO and the NCCL release of the image with those of a fast cluster. Then run stage"
         " collectives again."
     )
-    return Finding("collectives.cause", subject, UNKNOWN, "no cause found", "a cause of the low bandwidth", why, remedy)
+    return Finding(
+        "collectives.cause",
+        subject,
+        UNKNOWN,
+        "0 causes found in NCCL's log and in the data of the nodes",
+        "at least 1 cause of the low bandwidth",
+        why,
+        remedy,
+    )

@@ -16,8 +16,9 @@ from ..job.channels import name_hcas
 from ..job.ranks import describe_route, spell_numbers
 
 NEED_WHOLE_LOG = (
-    "Run stage collectives again. The check needs the complete log of each rank, from its first line on, with"
-    " NCCL_DEBUG=INFO."
+    "Run stage collectives again: it reads the log of each rank anew. If the finding remains, remove settings of"
+    " NCCL_DEBUG and NCCL_DEBUG_FILE from the image, because the check needs the complete log of each rank, then"
+    " run stage collectives again."
 )
 EACH_CHANNEL = "each channel over NVLink or PCIe inside a node, and over RDMA between nodes"
 
@@ -168,7 +169,11 @@ def _judge_channel(
     if failed:
         return failed
     if channel in rank.unseen or not routes:
-        return UNKNOWN, "The log contains no outgoing connection of these channels", NEED_WHOLE_LOG
+        return (
+            UNKNOWN,
+            "NCCL's log contains no outgoing connection of these channels, so their transport is not known",
+            NEED_WHOLE_LOG,
+        )
     if channel in rank.unanswered:
         return (
             UNKNOWN,
@@ -190,8 +195,9 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
             FAIL,
             why,
             (
-                "Remove NCCL_P2P_DISABLE and NCCL_P2P_LEVEL from the image. Run nvidia-smi topo -m on the node, and"
-                " disable ACS between the GPUs. Then run stage collectives again."
+                "Remove NCCL_P2P_DISABLE and NCCL_P2P_LEVEL from the image, if it sets them. Otherwise follow"
+                " the findings of stage tuning on ACS and GPUs of the node (nvidia-smi topo -m shows the links"
+                " between its GPUs). Then run stage collectives again."
             ),
         )
     if route.via == "MNNVL" and not wanted.multi_node_nvlink:
@@ -210,8 +216,9 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
             FAIL,
             "The data between the GPUs of one node passes over the network",
             (
-                "Remove NCCL_P2P_DISABLE from the image. Run nvidia-smi topo -m on the node to check the links between"
-                " its GPUs. Then run stage collectives again."
+                "Remove NCCL_P2P_DISABLE from the image, if it sets it. Otherwise run nvidia-smi topo -m and"
+                " nvidia-smi nvlink -s on the node, and repair a link between its GPUs that is missing or down."
+                " Then run stage collectives again."
             ),
         )
     if route.is_plugins or route.transport == "COLLNET":
@@ -268,8 +275,8 @@ def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: R
             UNKNOWN,
             why,
             (
-                "Check that INIT and NET are in NCCL_DEBUG_SUBSYS, because NCCL otherwise does not report the HCAs."
-                " Then run stage collectives again."
+                "Remove NCCL_DEBUG_SUBSYS from the image, because NCCL reports the HCAs only with the subsystems"
+                " INIT and NET. Then run stage collectives again."
             ),
         )
     foreign = [name for name in names if name not in allowed]
@@ -278,8 +285,9 @@ def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: R
             FAIL,
             f"The rank uses {', '.join(foreign)}, which is not on the fabric",
             (
-                "Set NCCL_IB_HCA in the image to the exact names of the devices on the fabric, with '=' in front. Then"
-                " run stage collectives again."
+                "If the image sets NCCL_IB_HCA, remove it. If it does not, set NCCL_IB_HCA in the image to the"
+                " names of the HCAs on the fabric, with '=' in front:"
+                f" NCCL_IB_HCA='={','.join(sorted(allowed))}'. Then run stage collectives again."
             ),
         )
     return _PROVEN
@@ -313,7 +321,7 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
     for (communicator, host, rank, status, why, remedy), found in together.items():
         numbers = spell_numbers(sorted(channel for item in found for channel in item.channels))
         measured = (f"channel {numbers}: " if numbers else "") + (
-            ", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "not in the log"
+            ", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "no connection in the log"
         )
         measured += ", not verified" if status == UNKNOWN and any(item.ways for item in found) else ""
         subject = f"{host} rank {rank} of communicator {communicator}"

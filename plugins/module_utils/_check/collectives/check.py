@@ -115,8 +115,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "collectives.wanted",
                 "collectives",
                 UNKNOWN,
-                "no fabric selected",
-                "results of collectives over one fabric with RDMA",
+                "0 fabrics selected by rdma_cluster.collectives.fabric",
+                "1 fabric with RDMA selected",
                 why,
                 (
                     "Set rdma_cluster.collectives.fabric to the name of one fabric with RDMA, then run stage"
@@ -127,9 +127,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     if seen is None or seen.fabric != fabric.name:
         what = "no results" if seen is None else f"results over fabric {seen.fabric or 'without a name'}"
         why = (
-            "Stage collectives did not run before this check."
+            "Stage collectives did not run before this check, so the performance of NCCL is not known."
             if seen is None
-            else "The results belong to a different intent."
+            else "The results are of a run with a different intent, so they do not show the performance of this fabric."
         )
         return (
             Finding(
@@ -140,8 +140,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 f"results over fabric {fabric.name}",
                 why,
                 (
-                    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags"
-                    " bandwidth,collectives."
+                    "Run stages bandwidth and collectives with the current intent: ansible-playbook"
+                    " linerate.rdma.site --tags bandwidth,collectives."
                 ),
             ),
         )

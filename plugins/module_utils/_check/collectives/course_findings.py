@@ -21,26 +21,29 @@ from .repeats import MOVED
 #: nodes of a group that a finding names
 _NAMED = 4
 _NODE = (
-    "Check what the rails of this node share: PCIe, ACS, the IOMMU, the CPUs, a throttled GPU. Compare the findings of"
-    " stages tuning and host on this node with those of a comparable node. Correct the cause, then run stage"
-    " collectives again."
+    "Follow the remedies of the findings of stages tuning and host on this node (ACS, IOMMU, CPUs, PCIe). If"
+    " there are none, run nvidia-smi -q -d PERFORMANCE on the node while it is busy, and correct the reason for"
+    " which a GPU throttles. Then run stage collectives again."
 )
 _PORT = (
-    "Check the findings of stages fabric and bandwidth on this HCA: its link, its errors, its PCIe slot. Check the path"
-    " from the GPU beside it: nvidia-smi topo -m on the node. Correct the cause, then run stage collectives again."
+    "Follow the remedies of the findings of stages fabric and bandwidth on the HCA of this rail (link, errors,"
+    " PCIe). If there are none, run nvidia-smi topo -m on the node: the GPU beside this HCA must be at PIX or"
+    " PXB, else follow the findings of stage tuning on ACS. Then run stage collectives again."
 )
 _LEAF = (
-    "Read the error counters of the leaf (ibqueryerrors, or the counters of the Ethernet switch), its buffers, PFC and"
-    " ECN, and its adaptive routing. Correct the cause, then run stage collectives again."
+    "Read the error counters of the ports of this leaf (ibqueryerrors, or the counters of the Ethernet switch),"
+    " and repair the port whose counters increase. On Ethernet, make PFC and ECN of its ports equal to those of"
+    " another leaf. Then run stage collectives again."
 )
 _UPLINK = (
-    "Check the links of this leaf to other switches (iblinkinfo and ibqueryerrors, or the Ethernet switch): how"
-    " many are"
-    " active, their errors, and the distribution of the flows. Correct the cause, then run stage collectives again."
+    "Read the state and the error counters of the links of this leaf to other switches (iblinkinfo and"
+    " ibqueryerrors, or the Ethernet switch). Repair a link that is down or whose counters increase. If all are"
+    " good, enable adaptive routing. Then run stage collectives again."
 )
 _RAIL = (
-    "Check what all nodes have in common on this rail: the leaf, the position of the HCA, the GPU beside it, firmware"
-    " and settings. Correct the cause, then run stage collectives again."
+    "Compare the leaf of this rail, and the firmware and settings of the HCAs on it (findings of stages"
+    " discover, platform and tuning), with those of a fast rail. Correct what differs, then run stage"
+    " collectives again."
 )
 
 
@@ -58,7 +61,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
     steps: list[Finding] = []
     first = climb.unproven[0] if climb.unproven else ""
     for kind in (*climb.proven, *climb.unproven):
-        subject, expected = f"{name}, {kind}", "at least one test verified, and as fast as the links allow"
+        subject, expected = f"{name}, {kind}", "at least 1 test verified, and as fast as the links allow"
         if kind in climb.proven:
             left = [node for node, step in climb.left_out.items() if step == kind]
             steps.append(
@@ -71,7 +74,10 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
             )
             continue
         why = (
-            f"A test of this size is only valid after a verified and fast test of '{first}', which is missing."
+            (
+                f"No test of this size was made: it needs a verified and fast test of the smaller size '{first}', and"
+                " there is none."
+            )
             if kind != first
             else f"No test of '{first}' has both a log of NCCL that shows its transport and a sufficient bandwidth."
             f" Tests with more nodes are only valid after a verified and fast test of '{first}'."
@@ -84,7 +90,10 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
                 "0 tests verified",
                 expected,
                 why,
-                f"Follow the remedies of the other findings of {name}, {first}, then run stage collectives again.",
+                (
+                    "Follow the remedies of the findings collectives.started, collectives.way and"
+                    f" collectives.bandwidth of '{name}, {first}', then run stage collectives again."
+                ),
             )
         )
     if nodes < 2:
@@ -142,16 +151,16 @@ def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Ite
         " loses packets or goes down, a throttled GPU, a process that crashes, or other traffic."
     )
     remedy = (
-        "Keep other jobs off these nodes, and run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. If"
-        " the problem recurs, check the error counters of the links (stage fabric), and nvidia-smi -q -d PERFORMANCE on"
-        " the nodes."
+        "Keep other jobs off these nodes, and run: ansible-playbook linerate.rdma.site --tags"
+        " bandwidth,collectives. If the finding returns, follow the remedies of the findings fabric.errors, and"
+        " run nvidia-smi -q -d PERFORMANCE on the nodes to find a GPU that throttles."
     )
     yield Finding(
         "collectives.repeat",
         f"{subject}, run again",
         WARN if steady else UNKNOWN,
         f"{first}, then {spell_gbs(last.bus_gbs)}",
-        "the same result in each run",
+        "the same result in each run of the test",
         why,
         remedy,
     )

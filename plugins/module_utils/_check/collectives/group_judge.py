@@ -122,8 +122,9 @@ class GroupJudge:
         if ran.failure:
             why = f"The test ended with an error: {format_clause(ran.evidence, 'it printed no error')}."
             remedy = (
-                "Follow the remedies of the other findings of this test. If it has none, run dmesg on its nodes, and"
-                " kubectl -n linerate-measure describe pods while the stage runs. Then run stage collectives again."
+                "Follow the remedies of the findings collectives.problem and collectives.transport of this test."
+                " If there are none, run dmesg on its nodes, and kubectl -n linerate-measure describe pods while"
+                " the stage runs, and correct the error that they show. Then run stage collectives again."
             )
             found.append(
                 Finding("collectives.started", subject, FAIL, f"ended early ({ran.failure})", expected, why, remedy)
@@ -175,15 +176,14 @@ class GroupJudge:
         if ran is not None:
             return (
                 f"The test gave no results: {format_clause(ran.evidence, 'it printed none')}.",
-                "Correct this error. If it names no cause, run kubectl -n linerate-measure describe pods while the"
-                " stage"
-                f" runs: it shows whether the image {self._wanted.image} or a GPU is missing. Then run stage"
-                " collectives again.",
+                "Correct the error under 'why'. If it does not show the cause, run kubectl -n linerate-measure"
+                f" describe pods while the stage runs: the events show whether the image {self._wanted.image} or"
+                " a GPU is missing. Then run stage collectives again.",
             )
         if self._ended:
             return (
                 f"The stage ended before this test: {format_clause(self._ended)}.",
-                "Correct this error, then run stage collectives again.",
+                "Correct the error under 'why', then run stage collectives again.",
             )
         return (
             "The stage completed without this test, which the intent did not require when the stage ran.",

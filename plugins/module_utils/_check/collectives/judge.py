@@ -190,7 +190,7 @@ def judge_figure(
         else "at least a known minimum bandwidth"
     )
     if proof.status != PASS:
-        why = "NCCL's log does not prove the transport of this test, so its bandwidth does not count."
+        why = "NCCL's log does not prove over which transport this test ran, so its bandwidth does not count."
         return (
             Finding(
                 check,
@@ -199,7 +199,10 @@ def judge_figure(
                 "not verified",
                 how,
                 why,
-                "Follow the remedies of the other findings of this test, then run stage collectives again.",
+                (
+                    "Follow the remedies of the findings collectives.way, collectives.transport and"
+                    " collectives.started of this test, then run stage collectives again."
+                ),
             ),
         )
     figure = pick_figure(log, run, proof, least_bytes)
@@ -243,12 +246,14 @@ def judge_figure(
     highest_gbs = figure.fastest[1] if figure.fastest is not None else figure.bus_gbs
     if floor is not None and highest_gbs > _ABOVE * floor.most_gbs:
         why = (
-            "A part of the data took another path, the values are wrong, or other traffic used the rails while stage"
-            " bandwidth measured them."
+            "The bandwidth is higher than the links can carry, so a figure is wrong: a part of the data took"
+            " another path (NVLink between nodes), or other traffic slowed the rails while stage bandwidth"
+            " measured them."
         )
         remedy = (
-            "Check '#wrong' in the output of the test, NCCL_MNNVL_ENABLE, and the paths of the channels. Measure the"
-            " rails again on an idle fabric: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
+            "Measure again while no other job uses the fabric: ansible-playbook linerate.rdma.site --tags"
+            " bandwidth,collectives. If the finding remains and the nodes have NVLink between them, set"
+            " NCCL_MNNVL_ENABLE=0 in the image."
         )
         most = f"at most {spell_gbs(floor.most_gbs)}, which the links carry"
         return (Finding(check, subject, UNKNOWN, measured, most, why, remedy),)
@@ -268,9 +273,10 @@ def judge_figure(
             " comparison of the nodes does not show it."
         )
         remedy = (
-            "Check nvidia-smi topo -m, nvidia-fabricmanager and ACS on the nodes, and NCCL_P2P_LEVEL of the image. If"
-            " the GPUs have no NVLink, set the expected bandwidth and its reason in"
-            " rdma_cluster.collectives.expected_busbw. Then run stage collectives again."
+            "If the GPUs have no NVLink, set the expected bandwidth and its reason in"
+            " rdma_cluster.collectives.expected_busbw. Otherwise run nvidia-smi nvlink -s and systemctl status"
+            " nvidia-fabricmanager on the nodes, correct what is down, and remove NCCL_P2P_LEVEL from the image."
+            " Then run stage collectives again."
         )
         rails = f"at least {spell_gbs(floor.network_gbs)}, which the rails allow"
         return (Finding(check, subject, WARN, measured, rails, why, remedy),)
@@ -315,12 +321,13 @@ def judge_inside(
         measured = f"{spell_gbs(figure.bus_gbs)} with messages of {spell_bytes(figure.size_bytes)}"
         if figure.bus_gbs < asked:
             why = (
-                "The test does not use the network. Possible causes are an NVLink that is down, a throttled GPU, or a"
-                " different topology."
+                "The test of this node alone uses no network, and the node is slower than the others. Possible"
+                " causes are an NVLink that is down, a throttled GPU, or a different topology."
             )
             remedy = (
-                "Compare the output of nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m on"
-                " this node with that on a comparable node. Correct the cause, then run stage collectives again."
+                f"Run nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m on {node} and on"
+                " a fast node. Correct what differs: an inactive link, a reason for throttling, or a missing"
+                " GPU. Then run stage collectives again."
             )
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:

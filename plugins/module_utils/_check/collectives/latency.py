@@ -24,13 +24,13 @@ _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 200
 _LOSS = (
-    "Read the error counters of both ports (rdma statistic show on the nodes, and on InfiniBand perfquery -x), and"
-    " replace the cable of a port whose counters increase."
+    "Run rdma statistic show on both nodes twice (on InfiniBand perfquery -x), and replace the cable of a port"
+    " whose error counters increase."
 )
 _REMEDY = (
-    "Compare this pair with another pair: the idle states and the governor of the CPUs (stage tuning), queues with"
-    " other traffic, the number of switches between the nodes, and ib_write_lat between the pods. Correct the cause,"
-    " then run stage collectives again."
+    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
+    " with that of a faster pair. Then run stage collectives again."
 )
 
 
@@ -120,7 +120,10 @@ def judge_latency(
     how = "; ".join(expected) or f"no limit: too few for a comparison ({count_of(len(means), 'pair')})"
     for subject, item in found.items():
         if item is None:
-            why = "The test with small messages gave no line of a size whose transport NCCL's log proves."
+            why = (
+                "The test with small messages gave no latency, or NCCL's log does not prove over which transport it"
+                " ran."
+            )
             remedy = (
                 "If the finding collectives.bandwidth of this pair passes, nccl-tests in the image is too old: it needs"
                 " option -I (2.19.6 has it), so set rdma_cluster.collectives.image to a newer image. Otherwise follow"
@@ -146,10 +149,18 @@ def judge_latency(
         elif find_tail(item.mean_us, item.p99_us):
             why = find_tail(item.mean_us, item.p99_us)
             tail = f"a 99th percentile of at most {MOST_TAIL} times the mean"
-            yield Finding("collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} {_REMEDY}")
+            yield Finding(
+                "collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} If none increases: {_REMEDY}"
+            )
         elif most_us is None and item.mean_us > _LONG_US:
-            why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
-            remedy = f"Set rdma_cluster.collectives.most_latency_us. {_REMEDY}"
+            why = (
+                "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of"
+                " them may be slow."
+            )
+            remedy = (
+                "Set rdma_cluster.collectives.most_latency_us to the latency that you accept. To lower the latency:"
+                f" {_REMEDY}"
+            )
             yield Finding("collectives.latency", subject, WARN, item.words, f"at most {_LONG_US} us", why, remedy)
         else:
             yield build_pass("collectives.latency", subject, item.words, how)

@@ -52,8 +52,9 @@ def check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.
             " different subnets, so different switches and queues carry the traffic."
         )
         remedy = (
-            "Select the GID by address, with NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE, instead of NCCL_IB_GID_INDEX."
-            " Compare the output of show_gids in both pods. Then run stage collectives again."
+            "Remove NCCL_IB_GID_INDEX from the image, so that NCCL selects the GID by its address. If the"
+            " indexes still differ, give each pod one address of the same family on each interface (ipam of the"
+            " fabric). Then run stage collectives again."
         )
         yield make_cause(subject, f"GID indexes {spell_numbers(indexes)}", "one GID index", why, remedy)
 
@@ -66,8 +67,9 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
             " take more of the link."
         )
         remedy = (
-            "On RoCE, set an MTU of at least 4200 on the interface, the VF and the switch (9000 is usual). On"
-            " InfiniBand, set the MTU of the partition and of the links. Then run stage collectives again."
+            "On RoCE, set an MTU of at least 4200 on the switch ports (9000 is usual) and mtu of the fabric in"
+            " the intent, then run stage network. On InfiniBand, set mtu=5 (4096 bytes) for the partition in"
+            " partitions.conf of the subnet manager. Then run stage collectives again."
         )
         yield make_cause(fold_names(small), f"MTU of {min(small.values())} bytes", "MTU of 4096 bytes", why, remedy)
 
@@ -92,8 +94,8 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
             expected,
             why,
             (
-                f"Set NCCL_IB_TC={wanted} in the job, or set the traffic class of the device on the node. Then run"
-                " stage collectives again."
+                f"Set NCCL_IB_TC={wanted} in the image and in jobs, or follow the finding of stage tuning on"
+                " roce_traffic_class. Then run stage collectives again."
             ),
         )
 
@@ -148,13 +150,13 @@ def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surrounding
             " switches, and on some hosts it does not fill a fast link."
         )
         remedy = (
-            "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8 in the job, then run stage collectives again. If the switches use"
-            " adaptive routing, compare the result with that of 1."
+            "Set NCCL_IB_QPS_PER_CONNECTION=4 in the image and in jobs, then run stage collectives again. If it"
+            " is not faster with adaptive routing in the switches, remove the variable."
         )
         yield make_cause(
             fold_names(few),
             f"queue pairs per connection: {fold_names(few.values())}",
-            "queue pairs per connection: several on fast RoCE",
+            "queue pairs per connection: at least 2, because the links are fast RoCE",
             why,
             remedy,
         )
@@ -174,7 +176,8 @@ def _find_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroun
     if seen.roce is None or not fast:
         return {}
     said = {
-        process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes
+        process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, the default of NCCL")
+        for process in processes
     }
     return {host: value for host, value in said.items() if (parse_number(value.partition(",")[0]) or 0) < 2}
 
@@ -182,7 +185,7 @@ def _find_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroun
 def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     off = {process.host for process in processes if process.environment.get("NCCL_IB_ADAPTIVE_ROUTING") == "0"}
     if seen.several_leaves and (seen.adaptive_routing is False or off):
-        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "adaptive routing off in the switches"
+        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "adaptive routing between leaves: off in the switches"
         why = (
             "Without adaptive routing, each flow stays on one of the links between switches. Two flows can share one"
             " link while other links are idle."
@@ -194,7 +197,7 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
         yield make_cause(
             fold_names(sorted(off)) or "links between switches",
             measured,
-            "adaptive routing between leaves",
+            "adaptive routing between leaves: on",
             why,
             remedy,
         )
@@ -222,10 +225,10 @@ def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) 
             yield make_cause(
                 "job",
                 fold_names(said),
-                "not set",
+                "variables not set, so that NCCL chooses itself",
                 text,
                 (
-                    "Remove these settings from the image, then run stage collectives again. Keep only the"
-                    " settings that increase the bandwidth."
+                    "Remove these settings from the image, then run stage collectives again. If the bandwidth is"
+                    " lower without one of them, keep that setting."
                 ),
             )

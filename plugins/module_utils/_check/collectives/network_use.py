@@ -42,7 +42,10 @@ def check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findin
         count_of(nodes, "node"),
         expected,
         why,
-        "Compare the hosts of the launcher (mpirun) and NCCL_HOSTID in all pods, then run stage collectives again.",
+        (
+            "Remove NCCL_HOSTID from the image, because pods with the same NCCL_HOSTID count as one node. Then run"
+            " stage collectives again."
+        ),
     )
 
 
@@ -81,13 +84,13 @@ def report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
             f"NCCL's log has no connection over the network from each node for channel {spell_numbers(within)}: lines"
             " of the log are missing, or the channel uses another transport."
         )
-        measured = f"{len(within)} of {len(channels)} channels do not leave each node"
+        measured = f"{len(channels) - len(within)} of {len(channels)} channels leave each node over the network"
         yield Finding(
             "collectives.network",
             f"communicator {communicator.name}",
             UNKNOWN,
             measured,
-            "each channel leaves each node over the network",
+            f"{len(channels)} of {len(channels)} channels leave each node over the network",
             why,
             NEED_WHOLE_LOG,
         )
@@ -131,8 +134,8 @@ def check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fin
                 expected,
                 why,
                 (
-                    "Follow the remedies of the findings fabric.hca and collectives.way of this host, then run stages"
-                    " fabric and collectives again."
+                    f"Follow the remedies of the findings fabric.hca and collectives.way of {host}, then run"
+                    " stages fabric and collectives again."
                 ),
             )
         else:

@@ -18,7 +18,8 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .judge import spell_bytes
 
 _RUN_WITH_THIS_INTENT = (
-    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
+    "Run stages bandwidth and collectives with the current intent: ansible-playbook linerate.rdma.site --tags"
+    " bandwidth,collectives."
 )
 
 
@@ -137,28 +138,29 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
             "no pod",
             expected,
             why,
-            "Correct this error, then run stage collectives again."
+            "Correct the error under 'why', then run stage collectives again."
             if ended
             else f"Run stage collectives again: it then also starts a pod on {node}.",
         )
     if pod.error:
         remedy = (
             (
-                "Correct this error, then run stage collectives again. If the cause is not clear, read the events of"
-                f" the pod while the stage runs: kubectl -n linerate-measure describe pod {pod.name}."
+                "Correct the error under 'why'. If it does not show the cause, run kubectl -n linerate-measure"
+                f" describe pod {pod.name} while the stage runs, and read the events. Then run stage collectives"
+                " again."
             )
             if pod.name
-            else "Follow the remedies of the findings of stages network and virtual_functions of this node, then run"
+            else f"Follow the remedies of the findings of stages network and virtual_functions of {node}, then run"
             " stage collectives again."
         )
         if pod.cause == "rail":
             remedy = (
-                "Give the pods of a job one function of each rail. To do so, use one resource for each rail, or a"
-                " device plugin and a topology manager that spread the functions over the rails. Then run stage"
-                " collectives again."
+                "The pod got two functions of one rail. Give each rail a resource of its own: declare one fabric"
+                " for each rail in the intent. Or set topologyManagerPolicy of the kubelet, so that the device"
+                " plugin spreads the functions over the rails. Then run stage collectives again."
             )
         if pod.cause == BY_LIMIT:
-            remedy = "Run stage collectives again, with this node in --limit or without --limit."
+            remedy = f"Run stage collectives again, with {node} in --limit or without --limit."
         return Finding(
             "collectives.pod",
             subject,
@@ -205,14 +207,14 @@ def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
         why = f"The stage ended before its last test: {format_clause(seen.ended)}."
         remedy = (
-            "Correct this error, then run stage collectives again. If only the time did not suffice, set fewer"
-            " collectives in rdma_cluster.collectives.tests."
+            "If the time limit ended the stage, set fewer collectives in rdma_cluster.collectives.tests."
+            " Otherwise correct the error under 'why'. Then run stage collectives again."
         )
         yield Finding(
             "collectives.steps",
             "all collectives",
             UNKNOWN,
-            f"{count_of(len(seen.runs), 'test')} run, the others not run",
+            f"{count_of(len(seen.runs), 'test')} run, the remaining tests not run",
             "all tests of rdma_cluster.collectives.tests run",
             why,
             remedy,

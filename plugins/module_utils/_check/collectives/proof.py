@@ -140,9 +140,10 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             " setting corrupts data."
         )
         remedy = (
-            "Replace a GPU for which dmesg of the nodes shows Xid or ECC errors, and a cable whose error counters"
-            " increase (ibqueryerrors). Then run stage collectives again without NCCL settings in the image, and"
-            " with a different version of NCCL."
+            "Run dmesg on the nodes of the test: drain a node with Xid or ECC errors, and replace its GPU. Run"
+            " ibqueryerrors (on Ethernet ethtool -S), and replace a cable whose error counters increase. If"
+            " neither shows an error, use an image without NCCL settings and with another version of NCCL. Then"
+            " run stage collectives again."
         )
         if said:
             why = (
@@ -161,8 +162,9 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             expected,
             why,
             (
-                "Correct the first error in the output of the test, and follow the remedies of its other findings. Then"
-                " run stage collectives again."
+                "Correct the error under 'measured', the first one in the output of the test. If it does not"
+                " show the cause, follow the remedy of the finding collectives.problem of this test. Then run"
+                " stage collectives again."
             ),
         )
     if run.cpu_time:
@@ -171,10 +173,13 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "collectives.figures",
             test,
             UNKNOWN,
-            "CPU times",
+            "times of the CPU instead of bandwidths",
             expected,
             why,
-            "Check that the program in the image does not set option -C, then run stage collectives again.",
+            (
+                "Use the unchanged programs of nccl-tests in rdma_cluster.collectives.image: the stage does not set"
+                " option -C, so a script in the image does. Then run stage collectives again."
+            ),
         )
     if run.lacks:
         why = f"The output of the test is not complete: {format_clause(run.lacks[0])}."
@@ -182,10 +187,13 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "collectives.figures",
             test,
             UNKNOWN,
-            f"{count_of(len(run.rows), 'row')} of an incomplete run",
+            f"incomplete run with {count_of(len(run.rows), 'row')}",
             expected,
             why,
-            "Run stage collectives again. The check needs the complete output of the test, to its last line.",
+            (
+                "Run stage collectives again. If the finding remains, follow the remedy of the finding"
+                " collectives.started of this test, which shows why it ended early."
+            ),
         )
     if not all(any(figure.wrong is not None for figure in row.figures) for row in run.rows):
         why = (
@@ -199,7 +207,10 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "values not verified",
             expected,
             why,
-            "Use a current version of nccl-tests with option -c 1, then run stage collectives again.",
+            (
+                "Set rdma_cluster.collectives.image to an image with the unchanged programs of nccl-tests 2.13 or"
+                " newer, then run stage collectives again."
+            ),
         )
     return build_pass("collectives.figures", test, f"{count_of(len(run.rows), 'row')}, 0 wrong values", expected)
 
@@ -230,15 +241,18 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
             f"{listed} groups",
             expected,
             why,
-            "Use nccl-tests with option -a 3, which reports the time of the slowest rank of all groups, then run stage"
-            " collectives again.",
+            "Use the unchanged programs of nccl-tests in rdma_cluster.collectives.image: the stage sets option"
+            " -a 3, which reports the slowest rank of all groups. Then run stage collectives again.",
         )
     if logged and logged != wanted.groups:
         why = (
             "NCCL's log has a different number of communicators. The log of some ranks is missing, or the groups differ"
             " from the requested groups."
         )
-        remedy = f"Correct NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. {NEED_WHOLE_LOG}"
+        remedy = (
+            "Remove NCCL_TESTS_SPLIT from the image, if it sets it: the stage sets this variable itself."
+            f" {NEED_WHOLE_LOG}"
+        )
         return Finding(
             "collectives.groups", test, UNKNOWN, f"{count_of(logged, 'group')} in the log", expected, why, remedy
         )
@@ -254,8 +268,8 @@ def _report_silent(host: str, pid: int) -> Finding:
         "collectives.ranks",
         f"{host} process {pid}",
         UNKNOWN,
-        "not in the log",
-        "in the log, with a communicator",
+        "lines of the process not in the log",
+        "lines of the process in the log, with a communicator",
         why,
         NEED_WHOLE_LOG,
     )
@@ -277,10 +291,28 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
             if item.status == FAIL or item.check not in ("training.channels", "training.transport")
         ]
     # the stage reads the logs itself, so its user has none to give
-    return [
-        dataclasses.replace(item, check=_CHECKS[item.check], remedy=item.remedy.replace(WHOLE, NEED_WHOLE_LOG))
-        for item in found
-    ]
+    return [dataclasses.replace(item, check=_CHECKS[item.check], remedy=_adapt_remedy(item.remedy)) for item in found]
+
+
+def _adapt_remedy(remedy: str) -> str:
+    """Return the remedy of a finding on the log of a job for the log of a test: the stage starts the processes and
+    reads the logs itself, so its user runs no job and gives no log.
+
+    :param remedy: remedy of a finding of stage training
+    """
+    remedy = remedy.replace(WHOLE, NEED_WHOLE_LOG)
+    for words in (", and run the job again", " Then run the job again."):
+        remedy = remedy.replace(words, "")
+    for check, own in (*_CHECKS.items(), ("training.hcas", "collectives.rails")):
+        remedy = remedy.replace(check, own)
+    for words in ("the job and from its image", "the job and its image"):
+        remedy = remedy.replace(words, "the image in rdma_cluster.collectives.image")
+    remedy = remedy.replace("Run the job again", "Run stage collectives again").replace(
+        " from the job", " from the image"
+    )
+    if "un stage collectives again" in remedy:
+        return remedy
+    return f"{remedy} Then run stage collectives again."
 
 
 def _check_point_to_point(test: str) -> Finding:
@@ -289,11 +321,17 @@ def _check_point_to_point(test: str) -> Finding:
         " number of these connections, so it is unknown whether the log contains all of them."
     )
     remedy = (
-        "Add all_reduce to rdma_cluster.collectives.tests to verify the transport, then run stage collectives again."
-        " Treat the bandwidth of this test as not verified."
+        "Add all_reduce to rdma_cluster.collectives.tests, whose log proves the transport, then run stage"
+        " collectives again. Or waive this finding: the bandwidth of this test then stays unverified."
     )
     return Finding(
-        "collectives.channels", test, UNKNOWN, "point-to-point connections", "each channel in the log", why, remedy
+        "collectives.channels",
+        test,
+        UNKNOWN,
+        "number of connections not in the log",
+        "each connection in the log",
+        why,
+        remedy,
     )
 
 
@@ -306,5 +344,8 @@ def _report_alone(test: str) -> Finding:
         "no channel",
         EACH_CHANNEL,
         why,
-        "Correct NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. Then run stage collectives again.",
+        (
+            "Set rdma_cluster.collectives.gpus_per_node to the number of GPUs of a node, and remove NCCL_TESTS_SPLIT"
+            " from the image, if it sets it. Then run stage collectives again."
+        ),
     )

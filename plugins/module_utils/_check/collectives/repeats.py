@@ -126,8 +126,8 @@ def _gpu_direct(log: NcclLog, processes: typing.Sequence[NcclProcess], seen: Sur
             " IOMMU or PCIe."
         )
         remedy = (
-            "Check the findings of stages tuning and host: acs, iommu, max_read_request. Measure the rails from GPU"
-            " memory. Then run stage collectives again."
+            "Follow the findings of stages tuning and host on acs, iommu and max_read_request. To measure this"
+            " path, set bandwidth.layers: all of the fabric. Then run stages bandwidth and collectives again."
         )
         yield Change(GPU_DIRECT_OFF, (("NCCL_NET_GDR_LEVEL", "LOC"),), why, remedy)
 
@@ -136,8 +136,8 @@ def _through_others(log: NcclLog) -> typing.Iterator[Change]:
     if any(route.proxy is not None for item in log.communicators for rank in item.ranks for route in rank.routes):
         why = "The path through the GPU of another rank (PXN) is slower than the path through the HCA of each GPU."
         remedy = (
-            "Set NCCL_PXN_DISABLE=1 in the jobs, and check nvidia-smi topo -m in the pod. Then run stage collectives"
-            " again."
+            "Set NCCL_PXN_DISABLE=1 in the jobs. Run nvidia-smi topo -m on the nodes: each GPU should have an"
+            " HCA at PIX or PXB. Then run stage collectives again."
         )
         yield Change("pxn_off", (("NCCL_PXN_DISABLE", "1"),), why, remedy)
 

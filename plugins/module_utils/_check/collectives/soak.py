@@ -59,15 +59,16 @@ def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Fi
         " unknown."
     )
     remedy = (
-        "Set rdma_observers (docs/observers.md), and run stage collectives again. Or run perfquery -x"
-        " (InfiniBand) or ethtool -S (Ethernet) on these nodes before and after the soak."
+        "Set rdma_observers (docs/observers.md), so that a pod on each node reads these counters, and run stage"
+        " collectives again. Or read the counters by hand before and after the soak: perfquery -x (InfiniBand)"
+        " or ethtool -S INTERFACE (Ethernet) on these nodes."
     )
     measured = join_first([f"{node} {device}" for node, device in unseen], _MOST)
     return Finding(
         "collectives.soak",
         f"{subject}{PHYSICAL}",
         WARN,
-        f"not read: {measured}",
+        f"error counters not read: {measured}",
         EXPECTED,
         why,
         remedy,
@@ -89,13 +90,16 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
     if seconds >= _SHORTEST * 60 * minutes:
         return
     why = (
-        "The stage computes the number of iterations of the soak from the bandwidth of the test before it, so a faster"
-        " soak is shorter."
+        "The soak was shorter than the intent requires, so a fault that appears late was not seen. The stage"
+        " computes the iterations from the bandwidth of the test before it, so a faster soak is shorter."
     )
     remedy = (
         "Run stage collectives again. If the soak is still too short, increase rdma_cluster.collectives.soak_minutes."
     )
-    expected = f"{count_of(minutes, 'minute')}, set by soak_minutes"
+    expected = (
+        f"at least {_SHORTEST * 60 * minutes:.0f} s ({_SHORTEST:.0%} of {count_of(minutes, 'minute')}, set by"
+        " soak_minutes)"
+    )
     yield Finding("collectives.soak", f"{subject}{DURATION}", UNKNOWN, f"{seconds:.0f} s", expected, why, remedy)
 
 
@@ -104,8 +108,17 @@ def report_none(name: str) -> Finding:
 
     :param name: name of the collective
     """
-    why = "A soak needs a test of several nodes that is verified and fast enough, and there is none."
-    remedy = "Follow the remedies of the other findings of this collective, then run stage collectives again."
+    why = "No soak ran: it needs a test of several nodes that is verified and fast enough, and there is none."
+    remedy = (
+        f"Follow the remedies of the findings collectives.steps and collectives.bandwidth of {name}, then run stage"
+        " collectives again."
+    )
     return Finding(
-        "collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, required by the intent", why, remedy
+        "collectives.soak",
+        f"{name}, soak",
+        UNKNOWN,
+        "0 soaks run",
+        "1 soak run, as soak_minutes of the intent requires",
+        why,
+        remedy,
     )

@@ -90,11 +90,15 @@ def check_trend(
                 f"at least {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} x the median of {runs} earlier"
                 " runs)"
             )
-            why = "A link, a GPU, the load or the release of NCCL has changed since the earlier runs."
+            why = (
+                "The tests of this size are slower than in earlier runs: a link, a GPU, the load or the release of"
+                " NCCL has changed."
+            )
             remedy = (
-                "Follow the remedies of the findings bandwidth.trend, and go back to the earlier release of NCCL if"
-                " the image contains a different one. To list the changes since the earlier runs, run:"
-                " ansible-playbook linerate.rdma.difference. Then run stage collectives again."
+                "Run ansible-playbook linerate.rdma.difference to list the changes since the earlier runs."
+                " Follow the remedies of the findings bandwidth.trend. If the image contains another release of"
+                " NCCL, set rdma_cluster.collectives.image to the earlier image. Then run stage collectives"
+                " again."
             )
             slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
@@ -105,7 +109,10 @@ def check_trend(
         why = (
             f"The results of these runs could not be read and are not used: {format_clause('; '.join(earlier.unread))}."
         )
-        remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
+        remedy = (
+            "Move these runs out of the folder runs/ of the report, or restore their missing files. The next run"
+            " compares with the others."
+        )
         measured = f"{count_of(len(earlier.unread), 'earlier run')} unreadable"
         slower.append(
             Finding("collectives.trend", "earlier runs", WARN, measured, "0 earlier runs unreadable", why, remedy)
@@ -133,11 +140,14 @@ def _check_latencies(
         if item.median <= ratio * median:
             yield build_pass("collectives.trend", name_latency(item.test), measured, expected)
             continue
-        why = "A setting of the CPUs, the path or the release of NCCL has changed for most pairs of nodes."
+        why = (
+            "Small messages take longer than in earlier runs: a setting of the CPUs, the path or the release of NCCL"
+            " has changed for most pairs of nodes."
+        )
         remedy = (
-            "Follow the remedies of the findings of stage tuning on the idle states and the governor of the CPUs,"
-            " and go back to the earlier release of NCCL if the image contains a different one. To list the changes"
-            " since the earlier runs, run: ansible-playbook linerate.rdma.difference. Then run stage collectives"
-            " again."
+            "Run ansible-playbook linerate.rdma.difference to list the changes since the earlier runs. Follow"
+            " the remedies of the findings of stage tuning on idle states and governor of the CPUs. If the image"
+            " contains another release of NCCL, set rdma_cluster.collectives.image to the earlier image. Then"
+            " run stage collectives again."
         )
         yield Finding("collectives.trend", name_latency(item.test), WARN, measured, expected, why, remedy)

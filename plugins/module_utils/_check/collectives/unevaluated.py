@@ -104,11 +104,11 @@ def report_unforeseen(course: Course, error: Exception) -> Finding:
         "collectives.log",
         course.name,
         UNKNOWN,
-        "not evaluated",
-        "tests that can be evaluated",
+        "output of the tests not evaluated",
+        "output of the tests evaluated",
         why,
         (
-            "Check the pods of the largest group of this collective, then run stage collectives again. If the error"
-            " persists, report it as a defect of linerate.rdma."
+            "Run stage collectives again. If the finding remains, report the error under 'why' as a defect of"
+            " linerate.rdma."
         ),
     )

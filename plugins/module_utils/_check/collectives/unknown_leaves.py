@@ -76,7 +76,7 @@ def report_without_leaf(
     :param usable: names of the nodes with a usable pod
     :param has_lldp: whether LLDP was read on a node
     """
-    expected = f"a known leaf on each of {fabric.select.hcas_per_node} rails"
+    expected = f"leaf known on {count_of(fabric.select.hcas_per_node, 'rail')}"
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         if len(usable) > 2 and has_lldp and not wanted.leaves:
             why = (
@@ -91,13 +91,16 @@ def report_without_leaf(
                 "collectives.steps", f"{fabric.name} leaves", WARN, "leaf unknown on all nodes", expected, why, remedy
             )
         if len(usable) > 1 and wanted.leaves:
-            why = "The node names in rdma_cluster.collectives.leaves are wrong, so the tests by leaf were skipped."
+            why = (
+                "No node with a pod is in rdma_cluster.collectives.leaves, so the tests within a leaf and across"
+                " leaves were skipped."
+            )
             remedy = (
                 "In rdma_cluster.collectives.leaves, use the node names of the inventory, or remove leaves. Then run"
                 " stage collectives again."
             )
             measured = f"0 of {count_of(len(usable), 'node')} assigned to a leaf"
-            expected = "each node assigned to a leaf in rdma_cluster.collectives.leaves"
+            expected = f"{len(usable)} of {count_of(len(usable), 'node')} assigned to a leaf"
             yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
         return
     for leaf, nodes in leaves.items():

@@ -185,7 +185,7 @@ def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
 
 
 def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
-    expected = "a measured bandwidth between pods of the fabric"
+    expected = "at least 1 pair with a measured bandwidth"
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
         measured = (
@@ -206,7 +206,7 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
                 " compare again."
             ),
         )
-    return Finding("compare.figures", fabric.name, UNKNOWN, "no bandwidth", expected, why, remedy)
+    return Finding("compare.figures", fabric.name, UNKNOWN, "0 pairs with a measured bandwidth", expected, why, remedy)
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
@@ -216,11 +216,14 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
 
     :param item: entry of ``rdma_cluster.measures`` with its figures
     """
-    subject, expected = f"{fabric.name}: {item.measure.name}", "a figure for this fabric"
+    subject, expected = f"{fabric.name}: {item.measure.name}", "at least 1 figure for this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
     if mine:
         return build_pass("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
-    why = "The measure has figures for other networks only, so the performance of the job on this fabric is unknown."
+    why = (
+        "rdma_cluster.measures has figures of this measure for other networks only, so the performance of the job on"
+        " this fabric is not known."
+    )
     remedy = (
         "Run the job on this fabric as well and add its figure to rdma_cluster.measures, then run stage compare again."
     )
@@ -234,7 +237,7 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
             f" linerate.rdma.site"
             " --tags bandwidth,collectives,compare with at least three nodes."
         )
-    return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)
+    return Finding("compare.figures", subject, UNKNOWN, "0 figures for this fabric", expected, why, remedy)
 
 
 def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
@@ -270,8 +273,9 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 " in waiting for each other than they save in computation."
             )
             remedy = (
-                "Do not run this job on several nodes over this network. Use the network that the finding"
-                " compare.choice of this measure recommends."
+                "Do not run this job on several nodes over this network. Run it over the network that the"
+                " finding compare.choice of this measure shows as the fastest, add the figure to"
+                " rdma_cluster.measures, then run stage compare again."
             )
             # a network that the intent does not offer is there to be compared with, and may be as bad as it is
             yield Finding(
@@ -289,7 +293,11 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 measured,
                 expected,
                 why,
-                "Use the network that the finding compare.choice of this measure shows as the fastest, or fewer nodes.",
+                (
+                    "Run this job on fewer nodes, or over the network that the finding compare.choice of this"
+                    " measure shows as the fastest. Then add the new figure to rdma_cluster.measures, and run stage"
+                    " compare again."
+                ),
             )
         else:
             yield build_pass("compare.scaling", subject, measured, expected)

@@ -105,7 +105,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += [
             memlock_checks.check_proof(
                 memlock,
-                f"{fabric.name} {name}",
+                fabric.name,
+                name,
                 proofs.get((fabric.name, name)),
                 facts.check_mode,
                 bool(facts.nodes),
@@ -115,8 +116,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     if not fabrics:
         why = "No fabric of the intent gives pods an RDMA device, so no test can register memory."
         remedy = (
-            "Remove rdma_cluster.host.memlock from the intent, or set rdma: true for a fabric. Then run stage host"
-            " again."
+            "Set rdma: true for the fabric that jobs use for RDMA. If no fabric has RDMA, remove"
+            " rdma_cluster.host.memlock from the intent. Then run stage host again."
         )
         findings.append(
             Finding(
@@ -143,7 +144,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
 
     :param wanted: kernel arguments of the intent
     """
-    check_id, expected = "host.kernel_arguments", " ".join(wanted)
+    check_id, expected = "host.kernel_arguments", f"kernel command line with {' '.join(wanted)}"
     made = [
         item
         for item in facts.applied
@@ -167,29 +168,37 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         elif runs is None:
             why = f"The kernel arguments of the node were not read: {format_clause(seen.error, 'its data lacks them')}."
             remedy = choose_remedy(seen.error, name, facts.by_pods, "/proc/cmdline")
-            yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
+            yield Finding(check_id, name, UNKNOWN, "kernel command line not read", expected, why, remedy)
         elif made:
             why = (
-                f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} exists, but"
-                " the node has not received it. kubectl get machineconfigpools shows whether its pool is paused, not"
-                " updated yet, or does not select the node."
+                f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} sets"
+                " them, but the node has not received it: its MachineConfigPool is paused, is not updated yet,"
+                " or does not select the node."
             )
             remedy = (
-                "Compare the output of kubectl get machineconfigpools with the labels of the node. Unpause the pool and"
-                " wait until it is updated, then run stages platform and host again."
+                "Run kubectl get machineconfigpools -o custom-columns=NAME:.metadata.name,PAUSED:.spec.paused"
+                f" and kubectl get node {name} --show-labels. If the pool of the node is paused, unpause it:"
+                ' kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":false}}\'. Wait'
+                " until kubectl get machineconfigpools shows UPDATED True for it, then run stages platform and"
+                " host again."
             )
-            yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
+            yield Finding(
+                check_id, name, FAIL, f"kernel command line without {' '.join(missing)}", expected, why, remedy
+            )
         else:
             why = (
                 "The kernel of the node was booted without these arguments, and this run applied no MachineConfig that"
                 " sets them."
             )
             remedy = (
-                "Run site.yml with platform_settle: true, which sets the arguments before the reset of the node, or"
-                " set them in the boot loader of the node. On OpenShift, run stage network. Then run stages platform"
-                " and host again."
+                "Set platform_settle: true and run ansible-playbook linerate.rdma.site, which sets the arguments"
+                f" and reboots the node in its turn. Or add them by hand: set them in the boot loader of {name},"
+                " drain the node and reboot it. On OpenShift, run stage network, which applies a MachineConfig."
+                " Then run stages platform and host again."
             )
-            yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
+            yield Finding(
+                check_id, name, FAIL, f"kernel command line without {' '.join(missing)}", expected, why, remedy
+            )
 
 
 def _was_rolled(node: str, facts: Facts) -> bool:
@@ -217,12 +226,15 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
     """
     later = " ".join(overridden.undone or overridden.doubtful)
     why = (
-        f"The kernel command line contains {later} after the required arguments. If several arguments have the same"
-        " name, the kernel uses the last one."
+        f"The kernel command line contains {later} after the arguments of the intent. If several arguments have"
+        " the same name, the kernel uses the last one."
     )
     remedy = (
-        f"Remove {later} where it is set (on the node: grubby --update-kernel=ALL --remove-args='{later}'; or another"
-        " MachineConfig, or TuneD), and restart the node. Then run stages platform and host again."
+        f"Remove {later} from the place that sets it: another MachineConfig, TuneD, or the boot loader of {name}"
+        f" (on RHEL: grubby --update-kernel=ALL --remove-args='{later}'). Drain the node and reboot it. Then run"
+        " stages platform and host again."
     )
     status: Status = FAIL if overridden.undone else UNKNOWN
-    return Finding("host.kernel_arguments", name, status, f"also {later}", expected, why, remedy)
+    return Finding(
+        "host.kernel_arguments", name, status, f"kernel command line with {later} after them", expected, why, remedy
+    )

@@ -13,7 +13,7 @@ from ..._model.base.text import join_first
 from ..._model.kubernetes.host import ClusterPolicies, DriverOfNodes
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
-_EXPECTED = "rdma.enabled true, ready"
+_EXPECTED = "spec.rdma.enabled: true, state ready"
 
 
 def check(
@@ -43,7 +43,11 @@ def check(
             "NVIDIADrivers not read",
             f"an NVIDIADriver of the nodes: {_EXPECTED}",
             f"{delegates} They were not read: {format_clause(policies.error)}.",
-            "Give the user the rights in docs/rbac/look.yml, then run stage host again.",
+            (
+                "If the error contains 'forbidden', an admin of the cluster must give the user of the kubeconfig the"
+                " rights: kubectl apply -f docs/rbac/look.yml. Otherwise correct the error. Then run stage host"
+                " again."
+            ),
         )
         return
     mine = [item for item in policies.drivers if item.nodes is None or not set(item.nodes).isdisjoint(nodes)]
@@ -72,7 +76,7 @@ def _check_driver(item: DriverOfNodes, delegates: str, nodes: typing.Collection[
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
     """
     check_id, subject = "host.cluster_policy", f"NVIDIADriver {item.name}"
-    measured = f"rdma.enabled {str(item.rdma).lower()}, {item.state or 'no state yet'}"
+    measured = f"spec.rdma.enabled: {str(item.rdma).lower()}, state {item.state or 'not set yet'}"
     if not item.rdma:
         of_whom = (
             f"It selects {join_first(sorted(set(item.nodes) & set(nodes)))}"
@@ -99,8 +103,9 @@ def _check_driver(item: DriverOfNodes, delegates: str, nodes: typing.Collection[
             _EXPECTED,
             f"The GPU operator has not finished: the NVIDIADriver reports {item.state or 'no state'}."
             f"{' The nodes of the inventory meet the requirement.' if loaded else ''}",
-            "Find the pod of the driver that is not ready, and its node (kubectl get pods -n gpu-operator -o wide)."
-            " Correct the cause in its events, then run stages platform and host again.",
+            "Run kubectl get pods -n gpu-operator -o wide to find the driver pod that is not ready. Run kubectl"
+            " describe pod -n gpu-operator with its name, and correct the cause that its events show. Then run"
+            " stages platform and host again.",
         )
     return build_pass(check_id, subject, measured, _EXPECTED)
 
@@ -115,7 +120,7 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
     """
     seen, expected = (
         policies or ClusterPolicies(error="the module cluster_policy did not run"),
-        "1 ClusterPolicy: driver.rdma.enabled true, ready",
+        "1 ClusterPolicy: driver.rdma.enabled: true, state ready",
     )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
@@ -126,15 +131,16 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
         )
         if policies is not None:
             remedy = (
-                "If 'why' names nodes or a command, follow its instruction. If Helm or another tool owns the field, set"
-                " driver.rdma.enabled: true in that tool. Otherwise give the user"
-                " the rights in docs/rbac/peermem.yml. Then run stage host again."
+                "If the error under 'why' names nodes or a command, follow it. If it names another tool that"
+                " owns the field, such as Helm, set driver.rdma.enabled: true in that tool. If it contains"
+                " 'forbidden', an admin of the cluster must run kubectl apply -f docs/rbac/peermem.yml. Then run"
+                " stage host again."
             )
         return Finding(
             "host.cluster_policy",
             subject,
             FAIL if seen.names else UNKNOWN,
-            "driver.rdma.enabled not set" if seen.names else "not read",
+            "driver.rdma.enabled: not changed by this run" if seen.names else "ClusterPolicy not read",
             expected,
             why,
             remedy,
@@ -147,21 +153,29 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
             else f"The GPU operator uses one ClusterPolicy and ignores the others: {', '.join(seen.names)}."
         )
         remedy = (
-            "Install the GPU operator and create its ClusterPolicy, then run stage host again."
+            (
+                "Install the GPU operator, whose Helm chart creates the ClusterPolicy: helm install"
+                " --create-namespace -n gpu-operator --repo https://helm.ngc.nvidia.com/nvidia gpu-operator"
+                " gpu-operator --set driver.rdma.enabled=true. Then run stage host again."
+            )
             if not seen.names
-            else "Delete all ClusterPolicies except the one in state ready, then run stage host again."
+            else (
+                "Run kubectl get clusterpolicies.nvidia.com to list their states. Delete each one in state ignored"
+                " (kubectl delete clusterpolicies.nvidia.com NAME), and keep the one that the operator uses. Then"
+                " run stage host again."
+            )
         )
         return Finding(
             "host.cluster_policy", subject, FAIL, f"{len(seen.names)} ClusterPolicies", expected, why, remedy
         )
-    measured = f"driver.rdma.enabled {str(seen.rdma).lower()}, {seen.state or 'no state yet'}"
+    measured = f"driver.rdma.enabled: {str(seen.rdma).lower()}, state {seen.state or 'not set yet'}"
     if seen.changed and check_mode:
         why = (
             "Check mode: a run without check mode would set driver.rdma.enabled: true, and the operator would then"
             " load nvidia-peermem."
         )
         return Finding(
-            "host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run stage host without check mode."
+            "host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run stage host again, without --check."
         )
     if loaded and not seen.changed and seen.rdma and seen.state == "notReady":
         why = (
@@ -175,8 +189,9 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
             measured,
             expected,
             why,
-            "Find the pod of the GPU operator that is not ready, and its node (kubectl get pods -n gpu-operator -o"
-            " wide). Correct the cause in its events, then run stage host again.",
+            "Run kubectl get pods -n gpu-operator -o wide to find the pod that is not ready. Run kubectl"
+            " describe pod -n gpu-operator with its name, and correct the cause that its events show. Then run"
+            " stage host again.",
         )
     if seen.changed or seen.state != "ready":
         why = (
@@ -184,10 +199,14 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
             if seen.changed
             else f"The GPU operator has not finished: the ClusterPolicy reports {seen.state or 'no state'}."
         )
-        remedy = "Wait until kubectl get clusterpolicy reports ready, then run stages platform and host again."
+        remedy = (
+            "Wait until kubectl get clusterpolicies.nvidia.com shows the state ready, then run stages platform and"
+            " host again."
+        )
         if seen.changed:
             measured = (
-                f"driver.rdma.enabled {str(seen.rdma).lower()} since this run, {seen.state or 'no state yet'} before it"
+                f"driver.rdma.enabled: {str(seen.rdma).lower()} (set by this run), state before it"
+                f" {seen.state or 'not set yet'}"
             )
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
     if not seen.rdma:

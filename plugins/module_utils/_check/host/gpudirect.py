@@ -81,7 +81,7 @@ def check(
                 "host.gpudirect",
                 name,
                 UNKNOWN,
-                "not read",
+                "GPU driver and kernel not read",
                 expected,
                 why,
                 choose_remedy(observed.error, name, by_pods, "Python 3.9 or later"),
@@ -96,14 +96,15 @@ def check(
     driver = platform.gpu
     if driver is None:
         why = (
-            "/proc/driver/nvidia/version was not found on the node: the node has no GPU, or the kernel module nvidia is"
-            " not loaded."
+            "The file /proc/driver/nvidia/version does not exist on the node: it has no NVIDIA GPU, or the"
+            " kernel module nvidia is not loaded."
         )
         remedy = (
-            f"Run lspci on {name}. If it lists no GPU, seat or replace the card. If it lists GPUs of NVIDIA, correct"
-            " the driver pod of the node that kubectl -n gpu-operator get pods -o wide shows as not ready. If it lists"
-            " GPUs of another vendor, set rdma_cluster.host.gpudirect: none, since only NVIDIA's driver is read. Then"
-            " run stages platform and host again."
+            f"Run lspci on {name}. If it lists no GPU, power off the node, and reseat or replace the GPU. If it"
+            " lists GPUs of NVIDIA, run kubectl -n gpu-operator get pods -o wide --field-selector"
+            f" spec.nodeName={name}, and correct the driver pod that is not ready. If it lists GPUs of another"
+            " vendor, set rdma_cluster.host.gpudirect: none, since only NVIDIA's driver is read. Then run stages"
+            " platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
@@ -119,16 +120,18 @@ def check(
         if not missing[way]:
             return (build_pass("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(
-        f"{_WAYS[way]} cannot be used: {'; '.join(lack.reason for lack in lacks)}." for way, lacks in missing.items()
+        f"{_begin_reason(way, lacks)}: {'; '.join(lack.reason for lack in lacks)}." for way, lacks in missing.items()
     )
     steps = [
-        f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}.".replace("NODE", name)
+        f"To use {_WAYS[way]}: {'; and '.join(dict.fromkeys(lack.step for lack in lacks))}.".replace("NODE", name)
         for way, lacks in missing.items()
     ]
     delegated = f" {_BY_OBJECTS}" if any(_POLICY in step for step in steps) else ""
-    remedy = f"{' Or: '.join(steps)}{delegated} Then run stages platform and host again."
+    # each step after the first one is an alternative
+    others = [f"{step[:1].lower()}{step[1:]}" for step in steps[1:]]
+    remedy = f"{' Or, '.join([*steps[:1], *others])}{delegated} Then run stages platform and host again."
     if any(all(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
-        return (Finding("host.gpudirect", name, UNKNOWN, f"not determined; {told}", expected, why, remedy),)
+        return (Finding("host.gpudirect", name, UNKNOWN, f"availability not known; {told}", expected, why, remedy),)
     return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
 
 
@@ -157,6 +160,17 @@ class _Lack(typing.NamedTuple):
     step: str
 
 
+def _begin_reason(way: str, lacks: typing.Sequence[_Lack]) -> str:
+    """Return the begin of the sentence with the reasons why a path to GPU memory is not available, or not known to be.
+
+    :param way: ``dma_buf`` or ``peermem``
+    :param lacks: requirements that are not met, or not known to be met
+    """
+    if all(_UNKNOWN in lack.reason for lack in lacks):
+        return f"It is not proven that {_WAYS[way]} can be used"
+    return f"{_WAYS[way]} cannot be used"
+
+
 def _no_dma_buf(
     platform: NodePlatform, driver: GpuDriver, tuning: typing.Optional[NodeTuning]
 ) -> typing.Iterator[_Lack]:
@@ -172,10 +186,13 @@ def _no_dma_buf(
     if number is None:
         yield _Lack(
             f"the version of the kernel {_UNKNOWN}{f' ({kernel})' if kernel else ''}",
-            f"check that uname -r prints {least} or newer on the node",
+            f"check that uname -r prints {least} or newer on NODE",
         )
     elif (int(number[1]), int(number[2])) < _KERNEL:
-        yield _Lack(f"kernel {kernel} is older than {least}", f"boot the node with kernel {least} or newer")
+        yield _Lack(
+            f"kernel {kernel} is older than {least}",
+            f"install kernel {least} or newer on NODE, drain the node and reboot it",
+        )
     else:
         yield from _judge_nics(platform, (int(number[1]), int(number[2])))
     if tuning is not None and any(reading.value != "on" for reading in tuning.rows.get("p2pdma", ())):
@@ -189,7 +206,7 @@ def _no_dma_buf(
     if driver.open is None:
         yield _Lack(
             f"whether the driver uses the open kernel modules {_UNKNOWN}",
-            "check that /proc/driver/nvidia/version on the node names the Open Kernel Module",
+            "check that cat /proc/driver/nvidia/version on NODE prints 'Open Kernel Module'",
         )
     elif not driver.open:
         yield _Lack(
@@ -219,8 +236,9 @@ def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Itera
         yield _Lack(
             f"whether the RDMA driver of the NICs registers DMA-BUFs {_UNKNOWN}: that of the kernel does so since"
             f" {since}, and the kernel is {platform.kernel}",
-            "run grep reg_user_mr_dmabuf /proc/kallsyms on the node: if it lists a function of the RDMA driver, as the"
-            " vendor's package has it, waive this finding, else install this package or boot a newer kernel",
+            "run grep reg_user_mr_dmabuf /proc/kallsyms on NODE. If it lists a function of the RDMA driver (the"
+            " vendor's driver package has one), waive this finding. If not, install the vendor's driver package"
+            " or boot a newer kernel",
         )
 
 
@@ -245,9 +263,8 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
                 if driver.ofed
                 else "The registration needs the NIC driver of DOCA-OFED, and the NIC driver is that of the kernel"
             ),
-            "load it again on the present NIC driver: drain the node and delete its driver pod, which kubectl -n"
-            " gpu-operator"
-            " get pods --field-selector spec.nodeName=NODE lists"
+            "load it again with the present NIC driver: drain the node and delete its driver pod (kubectl -n"
+            " gpu-operator get pods --field-selector spec.nodeName=NODE lists it)"
             if driver.ofed
             else "install DOCA-OFED with the network operator (ofedDriver)",
         )

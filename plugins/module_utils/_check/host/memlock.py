@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
@@ -53,7 +54,7 @@ def check_runtime(
     :param check_mode: whether the run is in check mode, in which no drop-in is written
     """
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
-    expected = f"LimitMEMLOCK of containerd {wanted}" + (
+    expected = f"LimitMEMLOCK of containerd: {wanted}" + (
         "" if memlock.limit_bytes is None else f" bytes ({memlock.limit_gib} GiB)"
     )
     if seen.value is None or seen.error is not None:
@@ -65,26 +66,29 @@ def check_runtime(
             f" {format_clause(error, 'systemctl printed nothing')}."
         )
         remedy = choose_remedy(seen.error, name, by_pods, "systemctl and containerd")
-        return Finding("host.containerd", name, UNKNOWN, "not read", expected, why, remedy)
+        return Finding("host.containerd", name, UNKNOWN, "LimitMEMLOCK of containerd not read", expected, why, remedy)
     if seen.value.strip() == wanted:
-        return build_pass("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
-    measured = f"LimitMEMLOCK {seen.value.strip() or 'unknown'}"
+        return build_pass("host.containerd", name, f"LimitMEMLOCK of containerd: {wanted}", expected)
+    measured = f"LimitMEMLOCK of containerd: {_spell_limit(seen.value)}"
     if name in by_pods:
         why = (
             "Ansible does not reach the node by ssh. The pod that inspects the node changes nothing on it, so no"
             " drop-in for containerd was written."
         )
         remedy = (
-            f"Set LimitMEMLOCK={wanted} for containerd in the source of the node's configuration (its image or user"
-            " data), or let Ansible reach the node by ssh. Then run stage host again."
+            f"Set LimitMEMLOCK={wanted} in the systemd unit containerd.service of {name}, in the image or the"
+            f" user data from which the node is made. Or let Ansible reach {name} by ssh. Then run stage host"
+            " again."
         )
         return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
     if check_mode:
         why = "Check mode: a run without check mode would write the drop-in and restart containerd."
-        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host without check mode.")
+        return Finding(
+            "host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host again, without --check."
+        )
     why = (
-        "On the node, systemd reads another drop-in after the one of linerate.rdma, and that drop-in overrides the"
-        " limit."
+        "On the node, systemd reads another drop-in of containerd.service after the one of linerate.rdma, and"
+        " that drop-in overrides the limit."
     )
     return Finding(
         "host.containerd",
@@ -93,61 +97,75 @@ def check_runtime(
         measured,
         expected,
         why,
-        "Run systemctl cat containerd on the node and remove the other drop-in, then run stage host again.",
+        (
+            f"Run systemctl cat containerd on {name}: it prints each drop-in with its path. Remove LimitMEMLOCK from"
+            " the drop-in that follows the one of linerate.rdma. Run systemctl daemon-reload and systemctl restart"
+            " containerd."
+        ),
     )
 
 
-def _explain_missing_proof(error: str, was_tried: bool, check_mode: bool, has_nodes: bool) -> tuple[str, str]:
+def _explain_missing_proof(
+    error: str, was_tried: bool, node: str, check_mode: bool, has_nodes: bool
+) -> tuple[str, str]:
     """Return the cause and the remedy for a node on which the limit of locked memory was not tested.
 
     :param error: error of the test pod, as text; used only if a test pod was created
     :param was_tried: whether a test pod was created
+    :param node: name of the node
     :param check_mode: whether the run is in check mode, in which no pod is started
     :param has_nodes: whether the inventory names a node
     """
     if check_mode:
-        return "In check mode, no test pod is started.", "Run stage host without check mode."
+        return "In check mode, no test pod is started.", "Run stage host again, without --check."
     if not has_nodes:
         return (
             "The group rdma_nodes of the inventory names no node, so no test pod was started.",
-            "Put the nodes into the group rdma_nodes of the inventory, then run stage host again.",
+            "Add the nodes to the group rdma_nodes of the inventory, then run stage host again.",
         )
     if not was_tried:
         return (
             "No test pod was started on the node: --limit excluded the node, or stage host ended before it.",
-            "Look for a failed task of stage host in the output of the playbook, and correct its cause. Then run stage"
-            " host again, with this node in --limit or without --limit.",
+            "Look for a failed task of stage host in the output of ansible-playbook, and correct its cause. Then"
+            f" run stage host again, with {node} in --limit or without --limit.",
         )
     return f"The test pod gave no result: {format_clause(error)}.", (
-        "Run kubectl describe node. If the node has no free virtual function for the pod, end a pod that uses one."
-        " Otherwise set an image that contains ibv_rc_pingpong. Then run stage host again."
+        f"Run kubectl describe node {node}. If Allocated resources shows that pods use all virtual functions of"
+        " the fabric, end one of these pods. Otherwise set pods.image of the fabric to an image that contains"
+        " ibv_rc_pingpong. Then run stage host again."
     )
 
 
 def describe_expected(memlock: Memlock) -> str:
     """Return the expected result of the proof, as text: the limit, and the size that a pod registers."""
-    limit = "no limit" if memlock.limit_bytes is None else f"at least {memlock.limit_gib} GiB"
-    return f"{limit}, and {memlock.proof_mib} MiB registered by a non-root user"
+    limit = "unlimited" if memlock.limit_bytes is None else f"at least {memlock.limit_gib} GiB"
+    return f"ulimit -l {limit} as a user other than root, {memlock.proof_mib} MiB registered"
 
 
 def check_proof(
-    memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], check_mode: bool, has_nodes: bool
+    memlock: Memlock,
+    fabric: str,
+    node: str,
+    proof: typing.Optional[MemlockProof],
+    check_mode: bool,
+    has_nodes: bool,
 ) -> Finding:
     """Return the finding on the registration of memory by a non-root pod on one node and fabric.
 
-    :param subject: fabric and node, as text
+    :param fabric: name of the fabric
+    :param node: name of the node
     :param proof: result of the test pod; None if no pod was started
     :param check_mode: whether the run is in check mode, in which no pod is started
     :param has_nodes: whether the inventory names a node
     """
-    expected = describe_expected(memlock)
+    subject, expected = f"{fabric} {node}", describe_expected(memlock)
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "the result is empty"
-        why, remedy = _explain_missing_proof(error, proof is not None, check_mode, has_nodes)
+        why, remedy = _explain_missing_proof(error, proof is not None, node, check_mode, has_nodes)
         if proof and is_image_pull_message(error):
             namespace, _slash, name = proof.pod.partition("/")
             cause, remedy = explain(error, of_pods(namespace, name))
-            why = f"{why} {cause}"
+            why, remedy = f"{why} {cause}", f"{remedy}. Then run stage host again."
         return Finding(
             "host.memlock",
             subject,
@@ -166,15 +184,19 @@ def check_proof(
     if proof.user is None:
         why, remedy = (
             (
-                "The log of the test pod does not contain its user. root may lock all memory, so the test does not"
-                " verify the limit of other users."
+                "The log of the test pod does not show as which user the test ran. The user root may lock all"
+                " memory, so the test does not prove the limit of other users."
             ),
-            "Run podman run --rm IMAGE id, with the image in pods.image of the fabric. If the image does not contain"
-            " the program id, set an image that does. Then run stage host again.",
+            f"Run podman run --rm IMAGE id, with the image in pods.image of fabric {fabric}. If the image does"
+            " not contain the program id, set pods.image to an image that contains it. Then run stage host"
+            " again.",
         )
         return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:
-        why = "The pod ran as root, so the test does not verify the limit of other users."
+        why = (
+            "The test pod ran as root, and root may lock all memory. So the test does not prove the limit of other"
+            " users."
+        )
         return Finding(
             "host.memlock",
             subject,
@@ -182,8 +204,9 @@ def check_proof(
             measured,
             expected,
             why,
-            "Find the admission webhook that changes the user of the pods (kubectl get mutatingwebhookconfigurations),"
-            " and exclude the test pods from it. Then run stage host again.",
+            "Run kubectl get mutatingwebhookconfigurations to find the admission webhook that sets the user of"
+            " pods to root. Exclude the namespace of the test pods from it (namespaceSelector). Then run stage"
+            " host again.",
         )
     low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
     if not proof.registered:
@@ -193,12 +216,12 @@ def check_proof(
             else "the limit of locked memory is not the cause, because it is high enough."
         )
         remedy = (
-            _describe_memlock_remedy(memlock)
+            _describe_memlock_remedy(memlock, node)
             if low
             else (
-                "Run ip link show <PF> and free -m on the node. If the VF has the node GUID 0, follow the remedy of"
-                " the finding virtual_functions.guids. If the node has too little free memory, end pods on it. Then"
-                " run stage host again."
+                f"Run ip link show and free -m on {node}. If ip link shows the node GUID 00:00:00:00:00:00:00:00"
+                " for a VF, follow the remedy of the finding virtual_functions.guids. If free -m shows too"
+                " little free memory, end pods on the node. Then run stage host again."
             )
         )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
@@ -207,7 +230,7 @@ def check_proof(
             "The container runtime gives containers a lower limit than the intent requires. A job that registers more"
             " memory fails, or NCCL falls back to TCP without an error."
         )
-        return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock))
+        return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock, node))
     if proof.registered < memlock.proof_bytes:
         why = (
             f"The test ran with an earlier intent: the pod registered {_format_size(proof.registered)}, and"
@@ -225,16 +248,27 @@ def check_proof(
     return build_pass("host.memlock", subject, measured, expected)
 
 
-def _describe_memlock_remedy(memlock: Memlock) -> str:
+def _describe_memlock_remedy(memlock: Memlock, node: str) -> str:
     if memlock.by == "machine_config":
         return (
-            "See the finding network.roll: the node must have the MachineConfig. A later file in /etc/crio/crio.conf.d"
-            " may override default_ulimits. Then run stage host again."
+            "Follow the remedy of the finding network.roll, if there is one: the node must have the"
+            f" MachineConfig. Otherwise run grep -r default_ulimits /etc/crio/crio.conf.d on {node}, and remove"
+            " default_ulimits from a later file that overrides it. Then run stage host again."
         )
     return (
-        "Restart containerd on the node, so that it uses the drop-in (systemctl show containerd -p LimitMEMLOCK shows"
-        " its limit), then run stage host again. Pods that already run keep their old limit."
+        f"Run systemctl restart containerd on {node}, so that it uses the drop-in: systemctl show containerd -p"
+        " LimitMEMLOCK must then print the limit. Pods that already run keep their old limit. Then run stage"
+        " host again."
     )
+
+
+def _spell_limit(value: str) -> str:
+    """Return a limit as systemd prints it, with its size in a larger unit.
+
+    :param value: number of bytes, ``infinity``, or an empty text
+    """
+    text = value.strip()
+    return f"{text} bytes ({_format_size(int(text))})" if re.fullmatch("[0-9]{1,20}", text) else text or "unknown"
 
 
 def _format_size(value: typing.Optional[int]) -> str:

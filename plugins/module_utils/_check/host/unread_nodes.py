@@ -21,7 +21,7 @@ def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Contai
     """
     if error == unreachable_nodes.NOT_QUERIED_BY_LIMIT:
         return (
-            "Run stages platform and host again, with this node in --limit or without --limit. To continue without this"
-            " node, remove it from the group rdma_nodes."
+            f"Run stages platform and host again, with {name} in --limit or without --limit. To continue without"
+            " this node, remove it from the group rdma_nodes."
         )
     return unreachable_nodes.get_remedy(name, by_pods, needs)

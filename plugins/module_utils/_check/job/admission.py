@@ -62,7 +62,7 @@ def describe_constraints(template: PodTemplate) -> str:
     return f"an SCC with {', '.join(needs)} for service account {template.account or 'default'}"
 
 
-def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -> Finding:
+def check(template: PodTemplate, subject: str, enforced: typing.Optional[str], namespace: str = "NAMESPACE") -> Finding:
     """Compare the privileges that the pods of a job need (capabilities, hostPath, host network) with the Pod Security
     level that their namespace enforces.
 
@@ -70,6 +70,7 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
     :param subject: subject of the finding: the job and the pod template
     :param enforced: level that the label of the namespace enforces. Empty if the namespace has no such label, so that
         the default of the cluster applies. None if the label was not read
+    :param namespace: namespace of the job
     """
     beyond = beyond_baseline(template)
     if not beyond:
@@ -100,7 +101,7 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
         )
         remedy = (
             "Ask an admin to raise the level: set network.pod_security of the fabric with a reason, or run kubectl"
-            f" label namespace NAMESPACE {LABEL}=privileged --overwrite. Every user who can create pods in the"
+            f" label namespace {namespace} {LABEL}=privileged --overwrite. Every user who can create pods in the"
             " namespace can then become root on the nodes. To run the job without IPC_LOCK, raise"
             " rdma_cluster.host.memlock."
         )

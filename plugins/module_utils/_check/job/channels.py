@@ -55,8 +55,8 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
             more[item.check, item.status] = more.get((item.check, item.status), 0) + 1
     why = f"Only the first {MOST_FINDINGS} findings of a status are listed. The others are counted."
     remedy = (
-        "Correct the listed findings first. Give the log of one job only: a pod can write lines of ranks and"
-        " communicators that do not exist."
+        "Follow the remedies of the listed findings first. If the log has lines of several jobs, set"
+        " training_logs to the log of one job only."
     )
     expected = f"at most {MOST_FINDINGS} findings of a status"
     for (check, status), count in more.items():
@@ -146,8 +146,8 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             " in the name of another pod, so it is not known which lines are genuine."
         )
         remedy = (
-            "Give each file once and complete, one file for each pod. Check the programs that the pods of the other"
-            " files run. Or give the output of all ranks as one file."
+            "Set training_logs to one complete file for each pod, each file once. If the lines are of the"
+            " launcher's output (mpirun), set it to this one file only."
         )
         return Finding(check, subject, UNKNOWN, f"lines in {join_first(process.files)}", expected, why, remedy)
     if process.beside:
@@ -156,8 +156,8 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             " files are given, each file must come from one pod."
         )
         remedy = (
-            "Give one file for each pod, and check the programs that the pod of this file runs. If the file is the"
-            " output of all ranks (mpirun), give only this file."
+            "Set training_logs to one file for each pod. If the file is the output of all ranks (mpirun), set it"
+            " to this file only. If a program in this pod writes such lines, run the job without it."
         )
         return Finding(
             check,
@@ -227,8 +227,8 @@ def _check_version(log: NcclLog) -> Finding:
         f"{len(log.versions)} versions: {join_first(log.versions, 6)}",
         "one version of NCCL",
         why,
-        "Use the same image for all pods, run the job again, and give the log of this job only. If each process loads"
-        " two libraries on purpose, waive this finding.",
+        "Use the same image for all pods, named by its digest, and run the job again. Set training_logs to the"
+        " log of this job only. If each process loads two libraries on purpose, waive this finding.",
     )
 
 
@@ -246,7 +246,7 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
         )
         return Finding("training.ranks", "job", UNKNOWN, "0 communicators", expected, why, WHOLE)
     if wanted is not None and job.size != wanted:
-        why = "The number of ranks is the number of processes that joined the job: nodes times processes on each node."
+        why = "Another number of processes joined the job than the intent requires: nodes times processes on each node."
         return Finding(
             "training.ranks",
             "job",
@@ -267,8 +267,8 @@ def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
             "The log has more different warnings than are listed, so these warnings were only counted.",
         )
         remedy = (
-            "Read the warnings in the log (grep WARN), and correct the error that each of them names. If another"
-            " program of the job writes the lines, write the output of that program to another file. Then run the job"
-            " again."
+            "Follow the remedies of the listed findings training.problem first, then read the other warnings:"
+            " grep WARN in the log. If another program of the job writes the lines, send its output to another"
+            " file. Then run the job again."
         )
         yield Finding("training.problem", "job", UNKNOWN, measured, "0 warnings in the log", why, remedy)

@@ -13,7 +13,7 @@ from ..._model.run.findings import UNKNOWN, Finding
 #: characters of a list of names in a finding, of which each node and each pod may have one
 SHOWN = 400
 FROM_OTHER = "The job takes the value from another object (valueFrom), which job_lint does not read."
-WRITE_VALUE = "Write the value into env of the container."
+WRITE_VALUE = "Write the value itself (value: ...) into env of the container, instead of valueFrom."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,5 +80,5 @@ def check_in_another_object(check: str, subject: str, expected: str) -> Finding:
 
 def report_uncompared(check: str, subject: str, value: str, expected: str, what: str) -> Finding:
     why = f"The jobs and their pods have so many names that the linter did not compare {what} with the variable."
-    remedy = "Run job_lint with fewer jobs, or end the pods that carry the labels of the job and are none of its pods."
+    remedy = "Run job_lint with fewer jobs. If pods of other jobs have the labels of this job, end them."
     return Finding(check, f"{subject} not compared", UNKNOWN, value, expected, why, remedy)

@@ -93,7 +93,10 @@ def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
                 value,
                 expected,
                 why,
-                "Determine the name when the pod starts, as the job of render_job does, or remove NCCL_IB_HCA.",
+                (
+                    "Remove NCCL_IB_HCA. If the job needs it, determine the name when the pod starts, as the job"
+                    " does that the filter linerate.rdma.render_job writes."
+                ),
             )
         )
     elif named and not choice.exact:
@@ -187,7 +190,15 @@ def _check_node(
     if names and choice.exclude and not given and not any(choice.takes(name) for name in names):
         why = "The value excludes each HCA of the node, so NCCL falls back to TCP without an error."
         expected = f"at least 1 HCA of the node: {', '.join(names)}"
-        return Finding(check, subject, FAIL, value, expected, why, "Leave at least one HCA, or remove NCCL_IB_HCA.")
+        return Finding(
+            check,
+            subject,
+            FAIL,
+            value,
+            expected,
+            why,
+            "Exclude fewer HCAs, so that at least one is left, or remove NCCL_IB_HCA.",
+        )
     return None
 
 
@@ -208,5 +219,5 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
         value,
         expected,
         f"NCCL uses the devices that NCCL_IB_HCA names: {'; '.join(parts)}.",
-        "Name the devices of the pod, or remove NCCL_IB_HCA.",
+        f"Remove NCCL_IB_HCA, or set it to ={','.join(devices)}.",
     )

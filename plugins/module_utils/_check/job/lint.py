@@ -195,7 +195,10 @@ def _lint_job(
         yield from check_devices(scope)
         yield check_memlock(scope)
         yield admission.check(
-            scope.template, scope.subject, world.enforced.get(job.namespace) if world is not None else None
+            scope.template,
+            scope.subject,
+            world.enforced.get(job.namespace) if world is not None else None,
+            job.namespace,
         )
         yield check_shared_memory(scope)
         yield from check_guaranteed(scope)
@@ -204,7 +207,10 @@ def _lint_job(
     if world is not None:
         if world.errors:
             yield describe_unread(
-                "job.read", job.subject, world.errors, "Grant the user the rights that docs/job.md lists."
+                "job.read",
+                job.subject,
+                world.errors,
+                "give the user of the kubeconfig the rights that docs/job.md lists.",
             )
         yield from check_places(scopes, world)
         yield from check_claims(job, scopes, world)
@@ -218,8 +224,8 @@ def _check_framework(job: JobWorkload) -> Finding:
         "job.framework",
         job.subject,
         FAIL,
-        "the pods do not start or do not find each other",
+        "pods that do not start or do not find each other",
         expected,
         f"{job.lost}.",
-        "Correct the job; docs/job.md has an example.",
+        "Correct what 'why' names in the job. docs/job.md has an example.",
     )

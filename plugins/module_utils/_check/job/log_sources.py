@@ -26,8 +26,8 @@ _UNREAD = {
     HOLE: "Let the job write its log to a new file, and set training_logs to this file.",
 }
 _ONE_RUN = (
-    "Give the log of one run of the job. If it already is of one run, find the program in this pod that writes lines"
-    " like those of NCCL, and run the job without this program."
+    "Set training_logs to the log of one run of the job. If it already is of one run, find the program in this"
+    " pod that writes lines like those of NCCL, and run the job without this program."
 )
 _READABLE = "Copy the log of the pod to a regular file on the controller, and set training_logs to this file."
 

@@ -297,7 +297,7 @@ def check_interfaces(scope: LintedTemplate) -> typing.Iterator[Finding]:
             value,
             f"{expected}: {shown}",
             "The value excludes all interfaces of the pods.",
-            "Leave at least one interface.",
+            "Name at least one interface of the pods in NCCL_SOCKET_IFNAME, or remove the variable.",
         )
     else:
         yield build_pass(check, subject, value, f"{expected}: {shown}")

@@ -17,24 +17,29 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
     **MACHINE_CAUSES,
     "forced": (
         FAIL,
-        "A variable forces a feature that these machines do not have.",
+        "A variable of the job forces a feature that these machines do not have.",
         (
-            "Remove the variable. If NCCL_MNNVL_ENABLE and NCCL_NVLS_ENABLE are unset, NCCL uses the value 2. If"
-            " NCCL_IB_OOO_RQ and NCCL_CUMEM_ENABLE are unset, NCCL uses their defaults."
+            "Remove the variable that the message under 'measured' names (such as NCCL_MNNVL_ENABLE,"
+            " NCCL_NVLS_ENABLE, NCCL_IB_OOO_RQ or NCCL_CUMEM_ENABLE) from the job and its image. NCCL then uses"
+            " the feature only where the machine has it."
         ),
     ),
     "address": (
         FAIL,
-        "NCCL cannot read the address at which the ranks meet.",
+        "NCCL_COMM_ID, the address at which the ranks meet, is not a valid address.",
         (
-            "Correct NCCL_COMM_ID: ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or HOST:PORT with a name that the pod can"
-            " resolve."
+            "Remove NCCL_COMM_ID from the job, unless the program needs it. If it does, set it to ADDRESS:PORT,"
+            " to [ADDRESS]:PORT for IPv6, or to HOST:PORT with a name that the pod can resolve."
         ),
     ),
     "bootstrap": (
         FAIL,
         "The ranks have different values for the number of ranks, or two processes have the same rank.",
-        "Compare RANK and WORLD_SIZE of all pods. End the pods of an earlier attempt that use the same address.",
+        (
+            "Run kubectl exec POD -- printenv RANK WORLD_SIZE for each pod of the job: RANK must differ, and"
+            " WORLD_SIZE must be equal. Correct the job. If pods of an earlier attempt still run with the same"
+            " MASTER_ADDR, delete them."
+        ),
     ),
     "strange_peer": (
         WARN,
@@ -46,8 +51,12 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
     ),
     "connection": (
         FAIL,
-        "A TCP connection between ranks failed or was closed.",
-        "Read the first problem in the log: most likely another rank failed first.",
+        "A TCP connection between ranks failed or was closed. Usually another rank failed before.",
+        (
+            "Follow the remedy of the finding training.problem with the lowest line number, which shows the rank"
+            " that failed first. If this finding is the first one, check that the other pod still runs (kubectl get"
+            " pods -o wide) and that no NetworkPolicy blocks the traffic between the pods."
+        ),
     ),
     "unix_sockets": (
         FAIL,
@@ -56,32 +65,42 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
             " or one of them has ended."
         ),
         (
-            "Read the first problem in the log. If several pods of the job run on one machine, use one pod for all its"
-            " GPUs, or set NCCL_CUMEM_ENABLE=0."
+            "If several pods of the job run on one machine, use one pod for all its GPUs, or set"
+            " NCCL_CUMEM_ENABLE=0. Otherwise follow the remedy of the finding training.problem with the lowest"
+            " line number, which shows the rank that failed first."
         ),
     ),
     "same_gpu": (
         FAIL,
         "Two ranks use the same GPU.",
-        "Start one rank for each GPU, and select the device by LOCAL_RANK.",
+        (
+            "Start one process for each GPU of the pod (nproc-per-node), and let the program select its GPU by"
+            " LOCAL_RANK (torch.cuda.set_device)."
+        ),
     ),
     "versions": (
         FAIL,
-        "The ranks or libraries have different versions of NCCL.",
-        "Use one image for all pods, and check LD_LIBRARY_PATH.",
+        "The ranks of the job, or the libraries of a rank, have different versions of NCCL.",
+        (
+            "Use one image for all pods, named by its digest. If one image has two libraries (ldconfig -p | grep"
+            " nccl in the pod), remove one of them, or correct LD_LIBRARY_PATH."
+        ),
     ),
     "aborted": (
         WARN,
-        "NCCL aborted the communicator. This is a consequence of another problem.",
-        "Read the first problem of any rank in the log.",
+        "NCCL aborted the communicator, because another rank or the program failed before.",
+        (
+            "Follow the remedy of the finding training.problem with the lowest line number, which shows the rank"
+            " that failed first."
+        ),
     ),
     "topology_file": (
         FAIL,
         "A topology file could not be read, or belongs to another machine or release.",
         (
-            "Check NCCL_TOPO_FILE and NCCL_GRAPH_FILE in the job and in its image. Unless the machine is virtual, use"
-            " no such file. On a virtual machine, compare the file with the output of"
-            " NCCL_TOPO_DUMP_FILE=/tmp/topology.xml on that machine."
+            "Unless the machine is virtual, remove NCCL_TOPO_FILE and NCCL_GRAPH_FILE from the job and its"
+            " image. On a virtual machine, use the file of the provider for this machine type, and check that it"
+            " exists in the image."
         ),
     ),
     "no_algorithm": (
@@ -93,53 +112,64 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "NCCL has no path between two ranks: not over NVLink or PCIe, not over shared memory, and not over a network.",
         (
-            "Remove NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA from the job. Find the network of"
-            " the ranks in the log with NCCL_DEBUG=INFO."
+            "Remove NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA from the job and its image. If"
+            " none of them is set, follow the remedies of the findings training.transport and training.hcas."
         ),
     ),
     "collective_mismatch": (
         FAIL,
         "The ranks do not call the same collective: its size, its algorithm or its protocol differs between them.",
         (
-            "Set the same NCCL_ALGO, NCCL_PROTO and tuning variables in all pods, and use one image. Check whether a"
-            " rank has different data or a different code path."
+            "Set the same NCCL variables in all pods, and use one image. If they are already the same, the"
+            " program is the cause: correct it, so that each rank calls the same collective with the same size"
+            " (TORCH_DISTRIBUTED_DEBUG=DETAIL shows the calls of PyTorch)."
         ),
     ),
     "plugin": (
         WARN,
-        "A plugin of NCCL does not behave as NCCL expects.",
+        "A plugin of NCCL in the image does not match this release of NCCL.",
         (
-            "Use plugins of the release of NCCL (libnccl-net.so, libnccl-tuner.so, libnccl-profiler.so in the image),"
-            " or no plugins."
+            "Use the plugins of this release of NCCL in the image (libnccl-net.so, libnccl-tuner.so,"
+            " libnccl-profiler.so), or run without plugins: NCCL_NET_PLUGIN=none and NCCL_TUNER_PLUGIN=none."
         ),
     ),
     "proxy": (
         FAIL,
         "A thread of NCCL that transfers the data of a rank failed.",
-        "Read the first problem of this host in the log.",
+        (
+            "Follow the remedy of the finding training.problem with the lowest line number of this host, which shows"
+            " the first error."
+        ),
     ),
     "application": (
         FAIL,
-        "The program calls NCCL in a way that NCCL refuses. The cluster is not the cause.",
-        "Read the stack trace of the program at that line. Verify that its framework supports this release of NCCL.",
+        "The program calls NCCL with arguments that NCCL refuses. The cluster is not the cause.",
+        (
+            "Read the stack trace of the program after this line of the log, and correct the call that it names. If"
+            " the call is one of the framework, use the release of NCCL for which the framework was built."
+        ),
     ),
     "hint": (
         WARN,
-        "NCCL corrected a setting of the job.",
+        "NCCL corrected a setting of the job, so the job does not run with the value that it sets.",
         "Correct the variable or the setting that the message under 'measured' names.",
     ),
     "timeout": (
         FAIL,
         "A collective did not end in time: a rank did not take part, or the network does not transfer data.",
-        "Find the last action of the slowest rank in the log.",
+        (
+            "Follow the remedies of the other findings training.problem first. If there are none, find the rank that"
+            " did not start the collective: py-spy dump --pid PID in its pod shows where the program waits. If all"
+            " ranks are in the collective, run stage bandwidth, and follow the remedies of its findings."
+        ),
     ),
     "": (
         WARN,
-        "The message is not among those whose effect on the network is known.",
+        "linerate.rdma does not know this message, so its effect on the network is not known.",
         (
-            "Look up this message in the documentation of NCCL. If the findings training.transport and"
-            " training.channels pass, it did not change the transport, and no action is needed. Otherwise correct what"
-            " it names, and run the job again."
+            "If the findings training.transport and training.channels pass, the message did not change the"
+            " transport, and no action is needed. Otherwise look it up in the documentation of NCCL, correct"
+            " what it names, and run the job again."
         ),
     ),
 }

@@ -15,64 +15,71 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
             " or the pod has no IMEX channel."
         ),
         (
-            "Give the pods a claim of a ComputeDomain (NVIDIA's DRA driver), and verify that the ComputeDomain is"
-            " Ready: kubectl get computedomains -A. On nodes without a ComputeDomain, run nvidia-imex-ctl -N and check"
-            " /dev/nvidia-caps-imex-channels. NCCL_MNNVL_ENABLE=0 only hides the problem: the job then sends between"
-            " nodes only over the HCAs."
+            "Give the pods a claim of a ComputeDomain (NVIDIA's DRA driver), and verify that the ComputeDomain"
+            " is Ready: kubectl get computedomains -A. On nodes without a ComputeDomain, run nvidia-imex-ctl -N:"
+            " it must list all nodes of the job as connected. Do not set NCCL_MNNVL_ENABLE=0, which only hides"
+            " the problem: the job then sends between nodes only over the HCAs."
         ),
     ),
     "open_files": (
         FAIL,
         "The process has reached its limit of open files. Each connection between ranks needs some files.",
         (
-            "Run 'ulimit -n' in the container. Raise the limit (LimitNOFILE) in the systemd service of the container"
-            " runtime."
+            "On the nodes of the job, set LimitNOFILE=1048576 in a drop-in of the systemd service of the"
+            " container runtime (systemctl edit containerd), and restart the service. Create the pods again:"
+            " ulimit -n in a container must then print the new limit."
         ),
     ),
     "memlock": (
         FAIL,
         "The process could not pin memory, because its memlock limit is too low.",
         (
-            "Run 'ulimit -l' in the container. Raise the memlock limit of the container runtime. IPC_LOCK alone has no"
-            " effect for a process that is not root."
+            "Raise the memlock limit of the container runtime: set rdma_cluster.host.memlock in the intent, and"
+            " run stages network and host. Create the pods again: ulimit -l in a container must then print the"
+            " new limit. The capability IPC_LOCK alone has no effect for a process that is not root."
         ),
     ),
     "peer_memory": (
         FAIL,
         "The HCA could not register GPU memory: neither nvidia-peermem nor DMA-BUF works on this node.",
         (
-            "Load nvidia_peermem on the node (driver.rdma.enabled of the ClusterPolicy), or install the open kernel"
-            " driver, which supports DMA-BUF."
+            "Set rdma_cluster.host.gpudirect: auto in the intent, run stage host, and follow the remedy of its"
+            " finding host.gpudirect of this node: it shows whether nvidia_peermem or DMA-BUF is missing."
         ),
     ),
     "shared_memory": (
         FAIL,
         "NCCL could not create or open shared memory.",
-        "Mount a memory volume at /dev/shm of the pod that is large enough for all ranks.",
+        (
+            "Add an emptyDir volume with medium: Memory to the pod template, and mount it at /dev/shm. Its sizeLimit"
+            " must suffice for all ranks of the pod, such as 16Gi."
+        ),
     ),
     "nvls": (
         FAIL,
         "NCCL could not use NVLink SHARP (multicast in the NVSwitches).",
         (
-            "Check the fabric manager on the node (systemctl status nvidia-fabricmanager, nvidia-smi -q -d FABRIC)."
-            " The fabric manager and the driver must be of the same release. With NCCL_NVLS_ENABLE=0, the job runs"
-            " without NVLink SHARP, but slower."
+            "On the node, run nvidia-smi -q -d FABRIC: the state must be Completed. If it is not, run systemctl"
+            " status nvidia-fabricmanager, and install the release of the fabric manager that the driver has. To"
+            " run the job without NVLink SHARP, but slower, set NCCL_NVLS_ENABLE=0."
         ),
     ),
     "gdrcopy": (
         WARN,
         "GDRCopy does not work: its library in the image does not match gdrdrv on the node, or gdrdrv is not loaded.",
         (
-            "Load gdrdrv on the node (gdrcopy.enabled of the ClusterPolicy), and use libgdrapi of the same release; or"
-            " unset NCCL_GDRCOPY_ENABLE."
+            "Set gdrcopy.enabled: true in the ClusterPolicy, so that the GPU operator loads gdrdrv, and use"
+            " libgdrapi of the same release in the image. If the job does not need GDRCopy, remove"
+            " NCCL_GDRCOPY_ENABLE."
         ),
     ),
     "gpu_memory": (
         FAIL,
-        "A GPU has no free memory.",
+        "NCCL or the program could not allocate memory on a GPU, because none is free.",
         (
-            "Run nvidia-smi on that node to find processes of an earlier job. Leave memory for NCCL: each communicator"
-            " needs hundreds of MiB. With fewer channels (NCCL_MAX_CTAS), it needs less."
+            "Run nvidia-smi on the node of this rank, and end processes of an earlier job. Otherwise lower the"
+            " memory that the program takes: each communicator of NCCL needs hundreds of MiB, and less with"
+            " fewer channels (NCCL_MAX_CTAS)."
         ),
     ),
     "gpu_hardware": (
@@ -88,10 +95,10 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "The GPUs of a host with NVSwitches are not registered with the NVLink fabric, so CUDA does not start on them.",
         (
-            "Drain that host, then run systemctl restart nvidia-fabricmanager and read its log. It must be of the"
-            " release of"
-            " the driver. nvidia-smi -q -d FABRIC must then report State: Completed. Where the GPU operator installs"
-            " the driver, its driver container runs Fabric Manager. Then run stage tuning again (gpu_fabric)."
+            "Drain that host, then run systemctl restart nvidia-fabricmanager on it. If the GPU operator"
+            " installs the driver, delete its driver pod on that host instead, which runs the fabric manager."
+            " nvidia-smi -q -d FABRIC must then report State: Completed. If it does not, install the release of"
+            " the fabric manager that the driver has."
         ),
     ),
     "gpu_kernel": (
@@ -109,22 +116,39 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
     "threads": (
         FAIL,
         "NCCL could not start a thread, because the pod has reached its limit of processes.",
-        "Raise podPidsLimit of the kubelet, or ulimit -u in the container. Read the limit in /sys/fs/cgroup/pids.max.",
+        (
+            "In a container of the job, run cat /sys/fs/cgroup/pids.max and ulimit -u. If pids.max is low, raise"
+            " podPidsLimit in the kubelet configuration of the node. If ulimit -u is low, raise LimitNPROC of the"
+            " container runtime."
+        ),
     ),
     "memory": (
         FAIL,
-        "The machine or the pod has no free memory.",
-        "Raise resources.limits.memory of the pod. Read dmesg of the node to find killed processes.",
+        (
+            "NCCL could not allocate memory of the host: the pod has reached its memory limit, or the node has no"
+            " free memory."
+        ),
+        (
+            "Raise resources.limits.memory of the pod. If dmesg on the node shows 'Out of memory', end other pods on"
+            " the node."
+        ),
     ),
     "driver": (
         FAIL,
-        "CUDA or the GPU driver failed.",
-        "Compare the driver on the node (nvidia-smi) with the driver that the CUDA release of the image needs.",
+        "A call of CUDA or of the GPU driver failed. The message under 'measured' names the error.",
+        (
+            "Run nvidia-smi on the node. If its CUDA Version is lower than that of the image, update the driver or"
+            " use an older image. If dmesg shows NVRM: Xid, follow NVIDIA's description of this Xid."
+        ),
     ),
     "peer_access": (
         WARN,
         "GPUs that are connected by NVLink cannot reach each other directly.",
-        "Check the NVLinks (nvidia-smi nvlink -s) and the fabric manager on the node.",
+        (
+            "Run nvidia-smi nvlink -s and systemctl status nvidia-fabricmanager on the node. If a link is inactive"
+            " or the fabric manager does not run, follow the remedies of the findings of stage tuning on GPUs"
+            " (tuning.gpu)."
+        ),
     ),
     "iommu": (
         WARN,
@@ -133,16 +157,18 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
             " can hang, and GPUDirect RDMA is slow."
         ),
         (
-            "Boot the node with iommu=pt (rdma_cluster.host.kernel_arguments, or GRUB_CMDLINE_LINUX by hand). Verify"
-            " it with cat /proc/cmdline."
+            "Add iommu=pt to rdma_cluster.host.kernel_arguments, and run ansible-playbook linerate.rdma.site"
+            " with platform_settle: true, which reboots the nodes in turn. cat /proc/cmdline on the node must"
+            " then show iommu=pt."
         ),
     ),
     "affinity": (
         WARN,
         "The process is not allowed to run on the CPUs near its GPU, because the pod has CPUs of another NUMA node.",
         (
-            "Give the pod CPUs of the GPU's NUMA node: set topologyManagerPolicy of the kubelet, and use a pod of the"
-            " QoS class Guaranteed with whole CPUs."
+            "Give the pod CPUs of the GPU's NUMA node: set topologyManagerPolicy: single-numa-node and"
+            " cpuManagerPolicy: static in the kubelet configuration (rdma_cluster.host.kubelet), and request"
+            " whole CPUs with requests equal to limits in the pod template."
         ),
     ),
     "topology": (
@@ -152,8 +178,9 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
             " that see only a part of /sys."
         ),
         (
-            "Write the topology that NCCL sees to a file (NCCL_TOPO_DUMP_FILE=/tmp/topology.xml), and compare it with"
-            " lspci -tv of the machine. In virtual machines, use the NCCL_TOPO_FILE of the provider."
+            "In a virtual machine, set NCCL_TOPO_FILE to the topology file of the provider. Otherwise set"
+            " NCCL_TOPO_DUMP_FILE=/tmp/topology.xml in the job, and compare the file that NCCL writes with lspci"
+            " -tv on the node: mount all of /sys into the pod if devices are missing."
         ),
     ),
 }

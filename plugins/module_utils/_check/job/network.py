@@ -33,10 +33,13 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
             check,
             scope.subject,
             WARN,
-            "hostNetwork",
+            "network of the node (hostNetwork: true)",
             expected,
             why,
-            "Use an attachment, unless the rules of the cluster require hostNetwork.",
+            (
+                "Remove hostNetwork: true from the pod template, and add the annotation k8s.v1.cni.cncf.io/networks."
+                " If the rules of the cluster require hostNetwork, waive this finding."
+            ),
         )
         return
     if not template.networks and scope.claims_network:
@@ -54,10 +57,13 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
             check,
             scope.subject,
             FAIL,
-            "no annotation",
+            "no annotation k8s.v1.cni.cncf.io/networks",
             expected,
             why,
-            "Add the annotation to the metadata of the pod template, not of the job.",
+            (
+                "Add the annotation with the name of the network to metadata.annotations of the pod template, not of"
+                " the job. kubectl get network-attachment-definitions -A lists the networks."
+            ),
         )
         return
     if scope.world is None:
@@ -88,7 +94,11 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
                 "spec.config not read",
                 expected,
                 item.problem + ".",
-                "Correct spec.config of the NetworkAttachmentDefinition.",
+                (
+                    "Ask the owner of the NetworkAttachmentDefinition to correct spec.config: kubectl get"
+                    " network-attachment-definitions -A -o yaml shows it. If stage network made it, run stage"
+                    " network again."
+                ),
             )
         else:
             yield build_pass(check, subject, " + ".join(item.kinds), expected)
@@ -143,7 +153,10 @@ def check_routes(scope: LintedTemplate) -> typing.Iterator[Finding]:
             remedy = (
                 "Remove default-route from the annotation."
                 if request.default_route
-                else "Remove the route to 0.0.0.0/0 (or ::/0) from the attachment."
+                else (
+                    "Ask the owner of the NetworkAttachmentDefinition to remove the route to 0.0.0.0/0 (or ::/0)"
+                    " from ipam.routes."
+                )
             )
             wrong.append(
                 Finding(
@@ -208,7 +221,7 @@ def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
                     f"{count_of(count, 'device')} requested",
                     f"{count_of(used.get(name, 0), 'device')} requested, one for each attachment",
                     why,
-                    "Name the attachment in the annotation once for each device.",
+                    "Name the attachment in the annotation once for each device, or request fewer devices.",
                 )
             )
     on_node = scope.template.host_network and _count_pods_with_gpus(scope) > 1

@@ -109,7 +109,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
                 "nic_map.read",
                 name,
                 UNKNOWN,
-                "no line",
+                "map without a line",
                 "a line for each interface",
                 why,
                 "Render the map with the filter linerate.rdma.render_nic_map, or give nic_map_lint the right map.",
@@ -164,7 +164,10 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
                 "interfaces not read",
                 expected,
                 why,
-                "Correct this error on the node, then run node_info and nic_map_lint again.",
+                (
+                    f"Run ansible {line.node} --become -m linerate.rdma.node_info to see the error, and correct it."
+                    " Then run nic_map_lint again with the new result."
+                ),
             )
         elif line.node not in inputs.netdevs:
             why = "node_info returned no node of this name, so no pod uses this line."
@@ -213,7 +216,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "nic_map.complete",
             f"{name} {node} {netdev}",
             FAIL,
-            "no line",
+            "no line for this interface",
             "a line for each interface",
             why,
             "Render the map again with the filter linerate.rdma.render_nic_map.",
@@ -227,7 +230,11 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "a line for each interface",
             f"The interfaces of {node} were not determined:"
             f" {format_clause(why, 'the module node_info returned nothing')}.",
-            "Correct this error, then run node_info and nic_map_lint again.",
+            (
+                f"If {node} is a node, run ansible {node} --become -m linerate.rdma.node_info to see the error,"
+                " and correct it. If it is a fabric, run stage fabric, and follow the remedies of its findings."
+                " Then run nic_map_lint again with the new results."
+            ),
         )
     if not missing and not inputs.unread:
         yield build_pass(
@@ -262,7 +269,7 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
                     " and ".join(line.text for line in group),
                     f"each {what} once",
                     why,
-                    "Correct one of these lines.",
+                    f"Change the {what} in one of these lines, so that they differ.",
                 )
     if not wrong:
         yield build_pass(
@@ -356,7 +363,7 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 line.address,
                 expected,
                 why,
-                "Add the addresses of the map to ipam.exclude of the fabric.",
+                "Add the addresses of the map to ipam.exclude of the fabric, and run stage network.",
             )
     if not wrong:
         yield build_pass(check, name, count_of(len(found.lines), "address", "addresses"), expected)

@@ -87,8 +87,8 @@ def _check_absent_operator(
             few = join_first([name for name, number in offers.items() if number == 1])
             why = f"Only one node offers {few}, so its kubelet alone shows a device plugin without the operator. {why}"
             remedy = (
-                f"Check the device plugin on the other nodes: kubectl describe node shows {few} under Allocatable. If"
-                f" the operator does not exist: {remedy}"
+                f"Check the device plugin on the other nodes: kubectl describe nodes must show {few} under"
+                f" Allocatable. If the operator does not exist, {remedy[:1].lower()}{remedy[1:]}"
             )
             return Finding(check_id, operator, WARN, measured, expected, why, remedy)
     unread = [node.name for node in world.nodes if not {*resources}.isdisjoint(node.unread)]
@@ -99,7 +99,10 @@ def _check_absent_operator(
             else f"Not all resources of the nodes were read ({join_first(unread) or 'all nodes'})"
         )
         why = f"{what}, so the operator, or a device plugin that runs without it, may exist. {why}"
-        remedy = f"Correct the causes in the findings stack.read and job.read. If the operator does not exist: {remedy}"
+        remedy = (
+            "Follow the remedies of the findings stack.read and job.read. If the operator does not exist,"
+            f" {remedy[:1].lower()}{remedy[1:]}"
+        )
         return Finding(check_id, operator, UNKNOWN, measured, expected, why, remedy)
     absent = [name for name, number in offers.items() if not number]
     if absent:
@@ -144,7 +147,7 @@ def _check_operator(
             f"no {kinds[0]}",
             f"a {kinds[0]} in state ready",
             f"The operator does nothing without a {kinds[0]}. {why}",
-            f"Create a {kinds[0]}.",
+            f"Create a {kinds[0]}: apply the example in the documentation of the operator (kubectl apply -f FILE).",
         )
     for policy in policies:
         kind = policy.kind

@@ -86,7 +86,7 @@ def _check_all_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroun
                 f"{there} {name} on the ready nodes",
                 expected,
                 why,
-                "Request less, or free or add nodes.",
+                "Request fewer pods or devices, end other jobs that hold them, or add nodes.",
             )
 
 
@@ -108,14 +108,15 @@ def _group_places(
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."
         remedy = (
-            "Correct the name of the resource. Run kubectl describe node NODE: Allocatable lists the resources of the"
-            " node."
+            "Correct the name of the resource in the job: kubectl get nodes -o"
+            " custom-columns=NAME:.metadata.name,ALLOCATABLE:.status.allocatable lists what the nodes offer. If"
+            " the name is right, its device plugin does not run: follow the finding network.allocatable."
         )
         yield Finding(
             check,
             f"{subject} {name}",
             FAIL,
-            "no node offers it",
+            f"0 nodes offer {name}",
             f"a resource that a node offers{hints.nearest(name, known)}",
             why,
             remedy,
@@ -148,7 +149,7 @@ def _group_places(
             measured,
             f"room for {count_of(pods, 'pod')}",
             why,
-            "Request less, or free or add nodes.",
+            "Request fewer pods or devices, end other jobs that hold them, or add nodes.",
         )
     else:
         offering = {
@@ -165,10 +166,12 @@ def _group_places(
             " reports its own resources, and this check does not count these nodes."
         )
         remedy = (
-            "Compare Allocatable of kubectl describe node NODE with the machine, and check the device plugin on these"
-            " nodes."
+            f"Run kubectl describe node {lies[0]}, and compare Allocatable with the machine. Restart the device"
+            " plugin whose number is wrong (delete its pod), and do the same for the other nodes."
         )
-        yield Finding(check, f"{subject} nodes", WARN, join_first(lies), "amounts that a machine can have", why, remedy)
+        yield Finding(
+            check, f"{subject} nodes", WARN, join_first(lies), "nodes with amounts that a machine can have", why, remedy
+        )
 
 
 def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:

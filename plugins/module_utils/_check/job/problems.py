@@ -22,7 +22,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {**NCCL_CAUSES, **TRANSPORT_CAUSES}
 _COMPLETIONS = ("completion", "retry")
 #: statuses of packets that were lost
 _LOSSES = (12, 20)
-_FIRST = "Find the rank that failed first in the log."
+_FIRST = "Follow the remedy of the finding training.problem with the lowest line number first."
 
 
 def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
@@ -74,10 +74,11 @@ def _check_failed_completion(failed: Completion, problem: NcclProblem, log: Nccl
             f"Packets were lost (status {failed.status}), and the two GIDs are in two subnets{ends}. Without a route"
             " between the subnets, packets do not arrive."
         )
+        far = (failed.remote_gid or "ADDRESS").removeprefix("::ffff:")
         remedy = (
-            "Check the route in the pod with ip route get ADDRESS from ADDRESS. If each rail is a separate subnet"
-            " without routes between the rails, keep NCCL on its rail (NCCL_CROSS_NIC=0), and give all pods their"
-            " rails in the same order. The GID index must select GIDs of the same kind at both ends."
+            "If each rail is a separate subnet without routes between the rails, set NCCL_CROSS_NIC=0 in the job, and"
+            " give all pods their rails in the same order. If the subnets should be routed, run ip route get"
+            f" {far} in the pod, and add the missing route on the gateway or in the NetworkAttachmentDefinition."
         )
         return FAIL, why, remedy
     why, remedy = known.on(_find_link(failed, problem, log))

@@ -15,7 +15,9 @@ from .scope import read_integer
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
-_DETOUR = "Without GPUDirect RDMA, data goes through the memory of the host."
+_DETOUR = (
+    "These channels do not use GPUDirect RDMA, so their data passes through the memory of the host, which is slower."
+)
 _NO_REASON = "The log does not show the reason."
 #: of NCCL, for GPUs that are nearer to their CPU than to the HCAs [NVIDIA/nccl issue 1579; NCCL user guide]
 _ON_GRACE = "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS for releases without it."
@@ -23,7 +25,7 @@ ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
     " run the job again."
 )
-WHOLE = "Give the whole log of every pod, from its first line on, as one file for each pod."
+WHOLE = "Set training_logs to the complete log of each pod, from its first line on, one file for each pod."
 
 
 def describe_route(route: NcclRoute) -> str:
@@ -76,9 +78,10 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
                 f"{size - len(late)} of {size} ranks with a complete initialization",
                 expected,
                 why,
-                "Read the last lines of these ranks in the log. If they contain an error, correct it and run the job"
-                f" again. If the process still runs, the initialization hangs: check its network. Otherwise the log is"
-                f" cut off. {WHOLE}",
+                "Follow the remedies of the findings training.problem of these ranks, if there are any."
+                " Otherwise read the last lines of these ranks in the log: if the process still runs, its"
+                " initialization hangs, so run stage reachability and correct its findings. If the log is cut"
+                f" off, give the complete log. {WHOLE}",
             )
         ]
     return [build_pass("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]
@@ -88,7 +91,10 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
     if communicator.size == 1:
         return build_pass("training.channels", subject, "the only rank of its communicator", "no channel")
     if rank.channels is None:
-        why = "The log lacks the line 'coll channels' of this rank, so connections may be missing as well."
+        why = (
+            "The log lacks the line 'coll channels' of this rank, so it is not known how many connections the rank"
+            " must have."
+        )
         measured = f"number of channels not in the log; connections: {_summarize_routes(rank)}"
         expected = "the number of channels, and a connection on each of them"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
@@ -105,7 +111,7 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
             "The log has no outgoing connection of this rank. NCCL 2.22 and later connect at the first collective: none"
             " ran in this communicator, only NVLS ran, or the log ends before it."
         )
-        remedy = f"Run a collective in this communicator, with NCCL_NVLS_ENABLE=0 for the test. {WHOLE}"
+        remedy = f"Run the job again until it has made a collective, once with NCCL_NVLS_ENABLE=0. {WHOLE}"
         expected = expected if rank.channels else "at least 1 channel with a connection"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, remedy)
     if rank.unanswered:
@@ -177,8 +183,9 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
         return (
             why,
             (
-                "Run ibv_devinfo in the pod. It must show a device with an active port, and NCCL_IB_HCA must name this"
-                " device. Correct this, and run the job again."
+                "Run ibv_devinfo in the pod. If it lists no device, request the RDMA resource of the network in"
+                " the pod template. If no port is PORT_ACTIVE, follow the findings of stage virtual_functions."
+                " If NCCL_IB_HCA names another device, remove it. Then run the job again."
             ),
         )
     if process.without_ib:
@@ -189,8 +196,9 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
     return (
         "NCCL fell back to TCP without an error, and the log does not show the reason.",
         (
-            "In the pod, ibv_devinfo must show an RDMA device, and ulimit -l must show a memlock limit of gigabytes or"
-            f" unlimited. Correct what is missing. {ON}"
+            "Run ibv_devinfo in the pod: if it lists no device, request the RDMA resource of the network in the"
+            " pod template. Run ulimit -l in the pod: if it is less than some GiB, set"
+            f" rdma_cluster.host.memlock. If both are right, {ON[:1].lower()}{ON[1:]}"
         ),
     )
 
@@ -207,7 +215,7 @@ def check_gpu_direct(
     :param library: NCCL or RCCL
     """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
-    expected = "GDRDMA on each channel over the network" if wanted else "not required"
+    expected = "GPUDirect RDMA (GDRDMA) on each channel over the network" if wanted else "not required"
     if not without:
         return build_pass(
             "training.gpu_direct",
@@ -215,7 +223,7 @@ def check_gpu_direct(
             f"GDRDMA on all {sum(route.lines for route in over)} connections over the network",
             expected,
         )
-    measured = f"no GDRDMA on channel {spell_numbers(without)}"
+    measured = f"no GPUDirect RDMA (GDRDMA) on channel {spell_numbers(without)}"
     if not wanted:
         return build_pass("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
@@ -234,16 +242,17 @@ def check_gpu_direct(
     elif reasons:
         why = f"{_DETOUR} NCCL gives this reason: {', '.join(reasons)}."
         remedy = (
-            "If a module is missing, load nvidia-peermem, or use the open driver with DMA-BUF. If the HCA is too far"
-            f" from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL. {_ON_GRACE} Then run the job"
-            " again."
+            "If the reason is a missing module, set rdma_cluster.host.gpudirect: auto, run stage host, and"
+            " follow the remedy of its finding host.gpudirect. If the reason is the distance, give the pod the"
+            f" HCA beside the GPU (nvidia-smi topo -m), or set NCCL_NET_GDR_LEVEL=SYS in the job. {_ON_GRACE}"
+            " Then run the job again."
         )
     else:
         why = f"{_DETOUR} {_NO_REASON}"
         remedy = (
-            "Run lsmod | grep nvidia_peermem on the node: if it is empty, run modprobe nvidia_peermem."
-            f" {_ON_GRACE} Otherwise run the job again with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for"
-            " each HCA and GPU."
+            "Set rdma_cluster.host.gpudirect: auto, run stage host, and follow the remedy of its finding"
+            f" host.gpudirect of this node. {_ON_GRACE} If host.gpudirect passes, set NCCL_DEBUG_SUBSYS=INIT,NET"
+            " in the job, so that NCCL logs the reason. Then run the job again."
         )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 

@@ -82,7 +82,9 @@ def check(
 def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
         return build_pass("stack.read", "cluster", "everything was read", "everything")
-    return describe_unread("stack.read", "cluster", stack.errors, "Grant the user the rights that docs/job.md lists.")
+    return describe_unread(
+        "stack.read", "cluster", stack.errors, "give the user of the kubeconfig the rights that docs/job.md lists."
+    )
 
 
 # Kueue
@@ -101,7 +103,8 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             " job starts at once, regardless of all quotas."
         )
         remedy = (
-            "Add this framework to integrations.frameworks in the ConfigMap kueue-manager-config, and restart Kueue."
+            f"Add {framework} to integrations.frameworks in the ConfigMap kueue-manager-config, and restart"
+            " Kueue: kubectl -n kueue-system rollout restart deployment kueue-controller-manager."
         )
         wrong = True
         yield Finding(check_id, subject, FAIL, f"Kueue does not manage {job.kind}", expected, why, remedy)
@@ -178,7 +181,10 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             f"labels of namespace {job.namespace} not read",
             f"labels that ClusterQueue {queue.name} admits",
             why,
-            "Create the namespace, or give the user the right to read it.",
+            (
+                f"Run kubectl get namespace {job.namespace}. If it does not exist, create it. If the command is"
+                " forbidden, give the user of the kubeconfig the rights that docs/job.md lists."
+            ),
         )
     quotas = list(_check_quotas(job, subject, queue, stack))
     yield from quotas

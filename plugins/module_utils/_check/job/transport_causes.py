@@ -12,25 +12,26 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "A variable makes UCX or libfabric use a device or a transport that the pod does not have.",
         (
-            "Compare UCX_NET_DEVICES, UCX_TLS, FI_VERBS_DEVICE_NAME or FI_VERBS_IFACE of the job with ucx_info -d,"
-            " fi_info and ibv_devices in the pod. If these variables are unset, UCX and libfabric use the available"
-            " devices."
+            "Remove UCX_NET_DEVICES, UCX_TLS, FI_VERBS_DEVICE_NAME and FI_VERBS_IFACE from the job: UCX and"
+            " libfabric then use the available devices. If the job needs them, use the names that ucx_info -d,"
+            " fi_info and ibv_devices print in the pod."
         ),
     ),
     "no_transport_between": (
         FAIL,
         "UCX found no transport that both processes have and that supports the operations of the program.",
         (
-            "Leave UCX_TLS unset, or add a network transport to the local transports: UCX_TLS=rc,sm,self, and"
-            " cuda_copy,cuda_ipc with GPUs. Compare ucx_info -d in both pods."
+            "Remove UCX_TLS from the job, or set UCX_TLS=rc,sm,self (with GPUs rc,sm,self,cuda_copy,cuda_ipc)."
+            " If it is not set, run ucx_info -d in both pods, and give the pod that lacks rc an RDMA device."
         ),
     ),
     "partition": (
         FAIL,
         "The HCA's port is in no partition that the job can use as a full member.",
         (
-            "Read the table in the pod: cat /sys/class/infiniband/*/ports/*/pkeys/*. Give the port full membership of"
-            " the partition in the configuration of the subnet manager, and correct UCX_IB_PKEY."
+            "In the pod, run cat /sys/class/infiniband/*/ports/*/pkeys/* to see the partition keys of its port"
+            " (0x8000 and above is full membership). Give the port full membership in partitions.conf of the"
+            " subnet manager. If the job sets UCX_IB_PKEY, set it to one of these keys."
         ),
     ),
     "gid_choice": (
@@ -40,16 +41,18 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
             " other."
         ),
         (
-            "Read the GIDs in the pod: cat /sys/class/infiniband/*/ports/*/gids/*. RoCE needs a GID of an address of"
-            " the pod. Leave UCX_IB_GID_INDEX, UCX_IB_ROCE_SUBNETS and FI_VERBS_GID_IDX unset."
+            "Remove UCX_IB_GID_INDEX, UCX_IB_ROCE_SUBNETS and FI_VERBS_GID_IDX from the job. If they are not"
+            " set, run cat /sys/class/infiniband/*/ports/*/gids/* in the pod: RoCE needs a GID with an address"
+            " of the pod, so give the interface of the HCA an address (ipam of the fabric)."
         ),
     ),
     "unconnected": (
         FAIL,
         "UCX or libfabric could not connect queue pairs: the two HCAs do not reach each other.",
         (
-            "Verify that each rail reaches the same rail of the other nodes. On RoCE, compare the GIDs and addresses"
-            " at both ends. On InfiniBand, compare the LIDs and partitions (ibv_devinfo -v in both pods)."
+            "Run stage reachability, and follow the remedies of its findings: it tests whether each HCA reaches"
+            " the HCAs of the other nodes. If there are none, run ibv_devinfo -v in both pods, and compare the"
+            " GIDs (RoCE) or the partitions (InfiniBand)."
         ),
     ),
     "transport_setting": (
@@ -59,10 +62,11 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
     ),
     "transport_version": (
         FAIL,
-        "UCX does not match the libraries or the driver in the pod or on the node.",
+        "The release of UCX does not match the libraries in the pod or the driver on the node.",
         (
-            "Use UCX, rdma-core and the program from one image (ucx_info -v, ldd). DEVX needs the driver and firmware"
-            " of NVIDIA. With UCX_IB_MLX5_DEVX=n, UCX does not use DEVX."
+            "Use UCX, rdma-core and the program from one image: ucx_info -v prints the release of UCX. If the"
+            " message names DEVX, set UCX_IB_MLX5_DEVX=n in the job, or install the driver and firmware of"
+            " NVIDIA on the node."
         ),
     ),
     "forked": (
@@ -74,8 +78,9 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "A connection over rdma_cm failed: the other process refused it, has ended, or has no address on this fabric.",
         (
-            "Verify in both pods that the HCA's interface has an address and a route to the other address: ip route"
-            " get ADDRESS. Run rping between the two pods to test rdma_cm alone (stage reachability)."
+            "In both pods, run ip addr and ip route get ADDRESS with the address of the other pod: the interface"
+            " of the HCA must have an address and the route. If both are right, run stage bandwidth, whose"
+            " finding bandwidth.rping tests rdma_cm alone."
         ),
     ),
     "other_protocol": (
@@ -89,11 +94,18 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
             "libfabric found no interface with an address for an HCA, so it does not use the HCA for connections"
             " (FI_EP_MSG)."
         ),
-        "Give the pod an IPoIB or Ethernet interface of this HCA with an address (ip addr in the pod).",
+        (
+            "Give the interface of this HCA in the pod an address: set ipam of the fabric, and run stage network. ip"
+            " addr in the pod must then show it."
+        ),
     ),
     "no_active_port": (
         FAIL,
         "An HCA of the pod has no active port.",
-        "Check the link: ibstat on the node, and stage fabric; for an Ethernet HCA, ip link on the node.",
+        (
+            "Run ibstat on the node (for an Ethernet HCA, ip link). If the port is Down, check its cable. If it is"
+            " Initializing, follow the remedies of the findings of stage fabric. Run stage virtual_functions for a"
+            " virtual function."
+        ),
     ),
 }

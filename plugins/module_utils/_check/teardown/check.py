@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._analysis.controllers.installation import describe_helm_removal
@@ -19,13 +20,15 @@ from ..._model.operators.olm import BUSY, IN_USE, NEEDED, RetainedObject
 from ..._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from ..._model.operators.recognition import is_named
 from ..._model.operators.sriov_operator import OperatorFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .facts import Facts
 from .hosts import check_drop_in, check_kernel_arguments, check_settings
 from .objects import check_objects, report_definitions, report_stays
 
 #: subject of the findings on nodes if the run had no node
 _NO_NODES = "inventory"
+#: remedy if the inventory names no node
+_ADD_NODES = "Add the nodes to the group rdma_nodes of the inventory, then run the teardown again."
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -60,7 +63,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings.append(_check_operator(facts.operators, facts.stays))
         if facts.operators is not None and not facts.operators.installations and not facts.operators.errors:
             findings += report_definitions(facts.operators.crds, facts.stays)
-    return tuple(findings)
+    return tuple(
+        dataclasses.replace(item, remedy=_ADD_NODES) if item.subject == _NO_NODES and item.status != PASS else item
+        for item in findings
+    )
 
 
 def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
@@ -72,13 +78,14 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
             "The API server did not return all MachineConfigs and KubeletConfigs, so some of linerate.rdma may still"
             f" exist. Its error: {format_clause('; '.join(facts.hosts_unread[:3]))}."
         )
+        again = describe_read_remedy("Then run the teardown again.")
         remedy = (
             "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
             f" {SELECTOR}. If there are some, run the teardown again as a user who may list and delete them."
-            f" If there are none: {describe_read_remedy('Then run the teardown again.')}"
+            f" If there are none, {again[:1].lower()}{again[1:]}"
         )
         subject = "MachineConfigs and KubeletConfigs"
-        yield Finding("teardown.object", subject, UNKNOWN, "not read", "no object left", why, remedy)
+        yield Finding("teardown.object", subject, UNKNOWN, "objects not read", "0 objects left", why, remedy)
     if facts.rolls is None:
         why = (
             "The run ended before it checked whether MachineConfigs or a KubeletConfig of linerate.rdma exist, and"
@@ -131,7 +138,7 @@ def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:
 
 
 def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
-    subject, expected = f"{fabric} {name}", "no virtual function of the fabric, and the removal completed"
+    subject, expected = f"{fabric} {name}", "0 virtual functions of the fabric, removal completed"
     seen = next((node for node in sync.nodes if (node.fabric, node.node) == (fabric, name)), None) if sync else None
     if seen is None:
         return Finding(
@@ -145,12 +152,12 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
             "Run the teardown again."
             if sync is None
-            else "Put the nodes into the group rdma_nodes of the inventory, then run the teardown again."
+            else _ADD_NODES
             if name == _NO_NODES
             else f"Run kubectl get node {name}. If it does not exist, remove {name} from the group rdma_nodes. If it"
-            f" exists, run grep . /sys/class/infiniband/*/device/sriov_numvfs on {name}, and write 0 as root to each"
-            " file that has another number. Then run the teardown again. If the finding remains although all files"
-            " contain 0, no VF is left: waive it.",
+            f" exists, drain it, run grep . /sys/class/infiniband/*/device/sriov_numvfs on {name}, and write 0"
+            " as root to each file that has another number. Then run the teardown again. If the finding remains"
+            " although all files contain 0, no VF is left: waive it.",
         )
     if seen.phase == "ready":
         return build_pass("teardown.virtual_functions", subject, seen.detail, expected)
@@ -166,10 +173,11 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         else "The waiting time of the run ended before the SR-IOV operator had completed the removal. Its config daemon"
         " may still wait for a drain or a reboot of the node.",
         seen.remedy
-        or f"Read the log of the config daemon on {name} (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
-        " --tail=-1 --prefix). If it shows an error, correct it. If it waits for the drain, end the pods that kubectl"
-        f" get pods -A --field-selector spec.nodeName={name} lists as Terminating. If it waits for a reboot, reboot the"
-        " node. Then run the teardown again.",
+        or f"Find the pod of the config daemon on {name} (kubectl get pods -A -o wide -l"
+        f" app=sriov-network-config-daemon --field-selector spec.nodeName={name}), and read its log (kubectl"
+        " logs). If it shows an error, correct it. If it waits for the drain, end the pods that kubectl get pods"
+        f" -A --field-selector spec.nodeName={name} lists as Terminating. If it waits for a reboot, drain the"
+        " node and reboot it. Then run the teardown again.",
     )
 
 
@@ -183,10 +191,13 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
         remedy = (
             "Run the teardown again."
             if operators is None
-            else "Run kubectl get deployments -A. If it is forbidden, grant the user of the kubeconfig the rights of"
-            " docs/rbac. If it fails otherwise, correct the kubeconfig or the API server. Then run the teardown again."
+            else "Run kubectl get deployments -A. If it is forbidden, an admin of the cluster must give the user of"
+            " the kubeconfig the rights: kubectl apply -f docs/rbac/look.yml. If it fails otherwise, correct"
+            " the kubeconfig or the API server. Then run the teardown again."
         )
-        return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not read", "gone", why, remedy)
+        return Finding(
+            "teardown.operator", "SR-IOV network operator", UNKNOWN, "operator not read", "operator gone", why, remedy
+        )
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return build_pass("teardown.operator", "SR-IOV network operator", "gone", "gone")

@@ -21,9 +21,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .facts import Facts
 
 _LEAVE = (
-    "If that intent needs the node, leave the file: the teardown of that intent removes it. Give each intent of the"
-    " cluster its own rdma_cluster.intent_name. If the file is of this intent, such as after a change of intent_name or"
-    " node_selector, or if no intent of that name is left, run on the node, as root: {command}"
+    "If that intent needs the node, leave the file: the teardown of that intent removes it. If intent_name or"
+    " node_selector of this intent was changed, so that the file is of this intent, or if no intent of that name"
+    " is left, run on the node, as root: {command}"
 )
 
 
@@ -37,14 +37,14 @@ _MOST_SHOWN = 300
 def check_drop_in(name: str, facts: Facts, intent: Intent) -> Finding:
     seen, expected = (
         facts.drop_ins.get(name, ObservedText(error=NOT_QUERIED)),
-        "no drop-in of linerate.rdma for the containerd unit",
+        "drop-in of linerate.rdma for the containerd unit: none",
     )
     if seen.value == "absent" and seen.error is None:
         return build_pass("teardown.drop_in", name, "none", expected)
     writer = _find_foreign_drop_in(seen.value, intent.cluster) if seen.error is None else ""
     if writer:
         return _check_foreign_drop_in(name, writer, expected)
-    by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
+    by_hand = f"On {name}, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = (
             f"{DROP_IN} exists: it was created when the run reached the node by ssh. The run now reaches the node by a"
@@ -54,36 +54,46 @@ def check_drop_in(name: str, facts: Facts, intent: Intent) -> Finding:
             "teardown.drop_in",
             name,
             FAIL,
-            seen.value,
+            f"drop-in of linerate.rdma for the containerd unit: {seen.value}",
             expected,
             why,
-            f"{by_hand}; or set up the inventory to reach the node by ssh again, then run the teardown again.",
+            f"{by_hand}. Or let Ansible reach the node by ssh again. Then run the teardown again.",
         )
     if seen.value is not None and seen.error is None:
         why = f"{DROP_IN} still exists: the teardown could not remove it, or another program created it again."
-        return Finding("teardown.drop_in", name, FAIL, f"drop-in exists ({seen.value})", expected, why, f"{by_hand}.")
+        return Finding(
+            "teardown.drop_in",
+            name,
+            FAIL,
+            f"drop-in of linerate.rdma for the containerd unit: {seen.value}",
+            expected,
+            why,
+            f"{by_hand}. Then run the teardown again.",
+        )
     why = f"It is unknown whether {DROP_IN} exists: {format_clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
-            f"Check the pod that inspects the node (kubectl get pods -A -o wide --field-selector spec.nodeName={name}),"
-            f" then run the teardown again. Or check on the node: ls {DROP_IN}"
+            f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={name} to find the pod that inspects"
+            " the node. If it does not run, correct the cause that kubectl describe pod shows. Then run the"
+            f" teardown again. Or run ls {DROP_IN} on {name}: it must not exist."
         )
         return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
     why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {format_clause(seen.error)}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
-        f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again: it"
-        f" restarts containerd before it removes the file. Or run on the node, as root: {by_hand}"
+        f"Run ansible {name} --become -m ansible.builtin.ping, and correct the error that it shows. Then run the"
+        " teardown again: it restarts containerd before it removes the file. To remove the drop-in by hand"
+        f" instead, run on {name}, as root: {by_hand}"
     )
     return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
 
 
 def check_kernel_arguments(name: str, facts: Facts) -> Finding:
     seen, by_pod = facts.kernel_arguments.get(name), name in facts.by_pods
-    check_id, expected = "teardown.kernel_arguments", "no kernel argument of linerate.rdma for the next boot"
+    check_id, expected = "teardown.kernel_arguments", "0 kernel arguments of linerate.rdma set for the next boot"
     by_hand = (
-        f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
+        f"on {name}, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
         f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
@@ -94,20 +104,21 @@ def check_kernel_arguments(name: str, facts: Facts) -> Finding:
         )
         if by_pod:
             remedy = (
-                "Check the pod that inspects the node (kubectl get pods -A -o wide --field-selector"
-                f" spec.nodeName={name}), then run the teardown again. Or check on the node: ls /{GRUB_DROP_IN}"
-                f" /{RECORD}"
+                f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={name} to find the pod that"
+                " inspects the node. If it does not run, correct the cause that kubectl describe pod shows. Then"
+                f" run the teardown again. Or run ls /{GRUB_DROP_IN} /{RECORD} on {name}: neither file must"
+                " exist."
             )
-            return Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
+            return Finding(check_id, name, UNKNOWN, "kernel arguments not read", expected, why, remedy)
         return Finding(
             check_id,
             name,
             UNKNOWN,
-            "not read",
+            "kernel arguments not read",
             expected,
             why,
-            f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again; or"
-            f" {by_hand}.",
+            f"Run ansible {name} --become -m ansible.builtin.ping, and correct the error that it shows. Then run"
+            f" the teardown again. To remove the arguments by hand instead, run {by_hand}.",
         )
     if seen.value:
         left = cut_text(" ".join(seen.value), _MOST_SHOWN)
@@ -124,20 +135,23 @@ def check_kernel_arguments(name: str, facts: Facts) -> Finding:
                 left,
                 expected,
                 why,
-                (
-                    f"{by_hand[0].upper()}{by_hand[1:]}; or set up the inventory to reach the node by ssh again, then"
-                    " run the teardown again."
-                ),
+                (f"Run {by_hand}. Or let Ansible reach the node by ssh again. Then run the teardown again."),
             )
         why = "The module kernel_arguments added these arguments, and the teardown could not remove them."
         return Finding(
-            check_id, name, FAIL, left, expected, why, f"Run the teardown again; if the arguments remain, {by_hand}."
+            check_id,
+            name,
+            FAIL,
+            left,
+            expected,
+            why,
+            f"Run the teardown again. If the arguments remain, run {by_hand}. Then run the teardown again.",
         )
     return build_pass(check_id, name, "none", expected)
 
 
 def check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
-    expected = "none of the files that the module kernel_settings writes"
+    expected = "0 files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
         stays = seen.value.get("stays")
         if isinstance(stays, list) and stays:
@@ -146,8 +160,8 @@ def check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findin
     if seen is None:
         why = "The module kernel_settings did not run on the node, so the settings of linerate.rdma may still be there."
         remedy = (
-            "Look for a failed task on this node in the output of the playbook, and correct its cause. Then run the"
-            " teardown again, with this node in --limit or without --limit."
+            f"Look for a failed task on {name} in the output of ansible-playbook, and correct its cause. Then run"
+            f" the teardown again, with {name} in --limit or without --limit."
         )
     else:
         why = (
@@ -188,7 +202,7 @@ def _check_foreign_drop_in(name: str, writer: str, expected: str) -> Finding:
         "teardown.drop_in",
         name,
         WARN,
-        f"a file of {writer}",
+        f"drop-in for the containerd unit: a file of {writer}",
         expected,
         f"{DROP_IN} was written by {writer}, and this intent does not need it. The teardown left it.",
         _LEAVE.format(command=_REMOVE_DROP_IN),

@@ -65,8 +65,9 @@ def _check_object(item: AppliedObject) -> Finding:
         why,
         (
             f"Run {delete} with the kubeconfig of the run. If it fails, its error names the missing right or the"
-            " webhook that rejects it: correct this. If it waits, remove the finalizer of the object whose controller"
-            " no longer exists. Then run the teardown again."
+            " webhook that rejects it: correct this. If it does not end, find the controller of the finalizer"
+            " (kubectl get with -o yaml shows metadata.finalizers), and start it; if this controller no longer"
+            " exists, remove the finalizer. Then run the teardown again."
         ),
     )
 
@@ -88,9 +89,7 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
             f"List them: kubectl get {name_kind(item.kind)} -A -l {SELECTOR}. Remove the label from those that are"
             " needed, and delete the others."
         )
-    return Finding(
-        "teardown.stays", subject, WARN, "object not deleted", "object deleted, or left intentionally", why, remedy
-    )
+    return Finding("teardown.stays", subject, WARN, "not deleted", "deleted, or left intentionally", why, remedy)
 
 
 def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
@@ -114,9 +113,7 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
             f" {kind} NAME -n NAMESPACE"
         )
     why = f"The object was not deleted: {format_clause(item.refusal)}."
-    return Finding(
-        "teardown.stays", subject, WARN, "object not deleted", "object deleted, or left intentionally", why, remedy
-    )
+    return Finding("teardown.stays", subject, WARN, "not deleted", "deleted, or left intentionally", why, remedy)
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:

@@ -84,10 +84,22 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _add_stage(findings: typing.Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings with the instruction to run stage training again at the end of their remedies. Checks that
-    stage collectives shares do not name a stage themselves.
+    """Return the findings with the instruction to run the job and stage training again at the end of their remedies.
+    Checks that stage collectives shares do not name a stage themselves.
     """
-    return add_rerun(findings, "training", "Then run stage training again with the new log.")
+    again, with_job = (
+        "Then run stage training again with the new log.",
+        "Then run the job again, and run stage training",
+    )
+    return tuple(
+        judged
+        for finding in findings
+        for judged in add_rerun(
+            (finding,),
+            "training",
+            again if "the job again" in finding.remedy else f"{with_job} again with the new log.",
+        )
+    )
 
 
 def _list_allowed(
@@ -333,7 +345,10 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
     if not seen:
         why, remedy = (
             "The log lacks the line 'Bootstrap: Using INTERFACE:ADDRESS' of this host.",
-            "Give the log from its first line on, of a job with NCCL_DEBUG=INFO. Then run stage training again.",
+            (
+                "Set training_logs to the complete log of a job with NCCL_DEBUG=INFO, from its first line on. Then"
+                " run stage training again."
+            ),
         )
         return Finding("training.oob", host, UNKNOWN, "interface not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):

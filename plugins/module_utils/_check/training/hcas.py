@@ -47,7 +47,8 @@ def check_hcas(
     :param allowed: devices that the pod got of all fabrics that the job may use
     :param over_nvlink: whether channels of the host use NVLink between nodes
     """
-    measured, expected = f"channels use {_list_names(used)}", f"channels use {_list_names(got.devices)}"
+    measured = f"channels use {_list_names(used)}"
+    expected = f"channels use {_list_names(got.devices) if got.devices else 'the HCAs that the pod got'}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
         why = f"Neither multus nor sysfs of the node shows the RDMA device of the interface {join_first(got.nameless)}."
@@ -59,8 +60,9 @@ def check_hcas(
             measured,
             expected,
             why,
-            "Run rdma link on the node: each VF of the pod needs an RDMA device. Correct the findings"
-            " virtual_functions.rdma_device of the node, then run stages virtual_functions and training again.",
+            "Run rdma link on the node of the pod: each VF of the pod needs an RDMA device. Follow the remedies"
+            " of the findings virtual_functions.rdma_device of this node, then run stages virtual_functions and"
+            " training again.",
         )
     if not got.devices:
         return Finding(
@@ -99,8 +101,8 @@ def check_hcas(
             "channels use no HCA",
             expected,
             why,
-            "Correct the findings training.transport and training.channels of the ranks on this host, and run the job"
-            " again. Then run stage training again with the new log.",
+            "Follow the remedies of the findings training.transport and training.channels of the ranks on this"
+            " host, and run the job again. Then run stage training again with the new log.",
         )
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:

@@ -163,7 +163,10 @@ def report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> 
     :param asked: whether the API server was queried for the pods of the job
     :param pod: pod of the host; None if it is not known
     """
-    measured, expected = "HCAs of the pod not read", "the list of HCAs that the pod got from its networks"
+    measured, expected = (
+        "HCAs that the pod got from its networks not read",
+        "HCAs that the pod got from its networks read",
+    )
     if not host:
         why = "The log contains no host name for these ranks, so their pod is unknown."
         remedy = (
@@ -173,19 +176,23 @@ def report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> 
     if pod is not None:
         reason = format_clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
         remedy = (
-            f"Run kubectl get pod {pod.name} -o yaml -n NAMESPACE: the annotation k8s.v1.cni.cncf.io/network-status"
-            " must list the interfaces and PCI addresses of the pod. If it does not, correct the error in the log of"
-            " multus on the node, and create the pod again. Then run stage training again."
+            f"Run kubectl get pods -A --field-selector metadata.name={pod.name} -o yaml: the annotation"
+            " k8s.v1.cni.cncf.io/network-status must list the interfaces and PCI addresses of the pod. If it"
+            " does not, correct the error in the log of multus on the node of the pod, and create the pod again."
+            " Then run stage training again."
         )
         return Finding("training.hcas", host, UNKNOWN, measured, expected, f"{reason}.", remedy)
     if not asked:
-        why = "training_namespace is not set, so the run did not ask the API server for the pods of the job."
+        why = (
+            "training_namespace is not set, so the run did not read the pods of the job, and it is not known which"
+            " HCAs they got."
+        )
         remedy = (
             "Set training_namespace to the namespace of the job, and run stage training again while its pods still"
             " exist."
         )
         return Finding("training.hcas", host, UNKNOWN, measured, expected, why, remedy)
-    why = "The pod shows which HCAs it got, and no pod in training_namespace has this host name."
+    why = "No pod in training_namespace has this host name, so it is not known which HCAs the pod of these ranks got."
     remedy = (
         f"If kubectl get pods -A lists the pod {host}, set training_namespace to its namespace. If the pod was removed,"
         " run the job again. Run stage training again while the pods still exist."

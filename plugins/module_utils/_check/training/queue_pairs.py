@@ -71,9 +71,9 @@ def check(
             " Headers then use a larger share of the bandwidth."
         )
         remedy = (
-            "Compare the MTU of the interface in the pods (ip link) and active_mtu (ibv_devinfo) at both ports with mtu"
-            " of the fabric. The NetworkAttachmentDefinition must set this MTU. Then run the job again, and run stage"
-            " training again with the new logs."
+            "Run stages network and virtual_functions, and follow the remedies of their findings on the MTU. If"
+            " there are none, run ibv_devinfo on the nodes, and raise the MTU of the port or switch port with"
+            " the smaller active_mtu. Then run the job again, and run stage training again with the new logs."
         )
         found.append(Finding(_CHECK, host, WARN, f"MTU {_list(mtus)} bytes", f"MTU {least} bytes", why, remedy))
     old = [index for index in indexes if is_index_of_roce_v1(index)]

@@ -16,13 +16,13 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 _CHECK, _EXPECTED = "training.ucx", "only RDMA between hosts, over the HCAs of the pod"
 _SHOW = (
-    "Run the job with UCX_LOG_LEVEL=info, because UCX then logs the transports of each endpoint, and provide the log of"
-    " each pod. Then run stage training again."
+    "Run the job with UCX_LOG_LEVEL=info, so that UCX logs the transports of each endpoint, and set"
+    " training_logs to the log of each pod. Then run stage training again."
 )
 _TCP = (
-    "In the pod, ucx_info -d must show rc or dc on an HCA, and ulimit -l must show a sufficient limit. Then remove"
-    " UCX_TLS and UCX_NET_DEVICES from the job, or set them to RDMA transports and the HCAs of the pod. Then run stage"
-    " training again with new logs."
+    "Remove UCX_TLS and UCX_NET_DEVICES from the job, and run it again. If it still uses TCP, run ucx_info -d in"
+    " the pod: if it does not list rc or dc, request the RDMA resource of the network in the pod template. If it"
+    " does, raise the memlock limit (ulimit -l in the pod). Then run stage training again with the new logs."
 )
 _WITHOUT_NVLINK = (
     "Run the job once with UCX_TLS=^cuda_ipc to use only the network, then run stage training again with the log of"
@@ -58,8 +58,8 @@ def judge_endpoints(
         )
         measured = f"{count_of(log.more_endpoints, 'further line')} about endpoints"
         remedy = (
-            "Provide one complete file for each pod, and the logs of fewer pods if there are very many. Then run stage"
-            " training again."
+            "Set training_logs to one complete file for each pod. If there are very many pods, use the logs of"
+            " fewer pods. Then run stage training again."
         )
         yield Finding(_CHECK, "other endpoints", UNKNOWN, measured, _EXPECTED, why, remedy)
     for host in dict.fromkeys(expected) if hosts else ():
@@ -151,10 +151,9 @@ def _judge_host(
             " with those of the pod."
         )
         remedy = (
-            f"Set training_namespace to the namespace of the pod {host}, and run stage training again while the pod"
-            " exists. If it is set, run kubectl get pod -o yaml: the annotation k8s.v1.cni.cncf.io/network-status"
-            " of the"
-            " pod must list its devices."
+            f"Set training_namespace to the namespace of the pod {host}, and run stage training again while the"
+            f" pod exists. If it is set already, run kubectl get pods -A --field-selector metadata.name={host} -o"
+            " yaml: the annotation k8s.v1.cni.cncf.io/network-status must list the devices of the pod."
         )
         return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
     idle = sorted(allowed - set(used))

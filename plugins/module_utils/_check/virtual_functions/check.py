@@ -87,7 +87,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "list of HCAs and VFs not read",
                     "list of the HCAs and VFs of the node",
                     why,
-                    f"Correct this error on {name}, then run stage virtual_functions again."
+                    (
+                        f"Run ansible {name} --become -m linerate.rdma.node_info to see the error again, and correct"
+                        " it. Then run stage virtual_functions again."
+                    )
                     if observed.error
                     else f"Run ansible {name} --become -m linerate.rdma.node_info to see the error. Correct it, then"
                     " run stage virtual_functions again.",
@@ -97,7 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             read[name] = observed.value
             if observed.value.errors:
                 files = format_clause(join_first(observed.value.errors, 10, "; "))
-                why = f"These files could not be read: {files}. Without them, some checks of the node have no value."
+                why = f"These files of the node could not be read, so the checks that need them have no value: {files}."
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
                     f" the next run. If the finding remains, read the files on {name} as root with cat, and correct the"
@@ -128,21 +131,22 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         for name, node in read.items():
             functions = _list_functions(fabric, membership, name, node, facts.operators)
             everywhere += functions
-            findings.append(_check_members(fabric, name, functions))
+            of_node = [_check_members(fabric, name, functions)]
             # those that are there are judged whatever their number: a waiver of a missing one is about that one
             for layers in functions:
-                findings += _check_function(layers)
-            findings.append(_report_offer(intent, fabric, name, functions, facts))
+                of_node += _check_function(layers)
+            of_node.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [sync.check_sync(intent, fabric, state)] if state is not None else []
+            of_node += [sync.check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error=NOT_QUERIED))
-                findings.append(
+                of_node.append(
                     vf_settings.check_settings(
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
+            findings += of_node
         if not is_infiniband(fabric):
             findings += check_addresses(fabric.name, everywhere)
         findings += vf_settings.compare_mtus(fabric, everywhere)
@@ -201,9 +205,9 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
             else "More ports of the node see the subnet manager of this fabric than hcas_per_node of the fabric allows."
         )
         remedy = (
-            "See the findings of this node: discover.hcas shows a missing card, and fabric.hcas a port without this"
-            f" subnet manager. Correct them. If both pass, correct hcas_per_node of the fabric '{fabric.name}'. Then"
-            " run stages discover, fabric and virtual_functions again."
+            "Follow the remedies of the findings discover.hcas (a missing card) and fabric.hcas (a port without"
+            f" this subnet manager) of {name}. If both passed, correct hcas_per_node of the fabric"
+            f" '{fabric.name}' in the intent. Then run stages discover, fabric and virtual_functions again."
         )
     else:
         why = (
@@ -212,9 +216,9 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
             else f"The selectors of the fabric '{fabric.name}' also match NICs of other networks."
         )
         remedy = (
-            "The finding discover.hcas of this node lists its NICs. If it lacks a NIC, correct this finding. Otherwise"
-            f" correct select or hcas_per_node of the fabric '{fabric.name}'. Then run stages discover and"
-            " virtual_functions again."
+            f"Read the finding discover.hcas of {name}, which lists its NICs. If a NIC is missing there, follow"
+            f" its remedy. Otherwise correct select or hcas_per_node of the fabric '{fabric.name}' in the intent."
+            " Then run stages discover and virtual_functions again."
         )
     return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, remedy)
 
@@ -293,8 +297,8 @@ def _why_not_offered(
     if not functions:
         return (
             "The node has no physical function on this fabric, so it has no virtual functions to offer.",
-            "Correct the finding virtual_functions.members of this node, then run stages network and virtual_functions"
-            " again.",
+            f"Follow the remedy of the finding virtual_functions.members of {node.name}, then run stages network"
+            " and virtual_functions again.",
         )
     if in_kernel != wanted:
         why = (
@@ -302,7 +306,8 @@ def _why_not_offered(
             " only these to the kubelet."
         )
         return why, (
-            f"Correct the findings virtual_functions.count of {node.name}, then run stage virtual_functions again."
+            f"Follow the remedies of the findings virtual_functions.count of {node.name}, then run stage"
+            " virtual_functions again."
         )
     return why_not_offered(
         node,

@@ -16,10 +16,16 @@ from ..._model.run.findings import FAIL, Finding, build_pass
 from . import unread
 from .function_reports import FunctionReports
 
-_READ_LOG = (
-    "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
-    " --tail=-1 --prefix), and correct the error in it."
-)
+
+def _read_log(node: str) -> str:
+    """Return the instruction to read the log of the config daemon on a node.
+
+    :param node: name of the node
+    """
+    return (
+        f"Read the log of the config daemon on {node} (kubectl get pods -A -l app=sriov-network-config-daemon"
+        f" --field-selector spec.nodeName={node} lists its pod for kubectl logs), and correct the error in it."
+    )
 
 
 def check_count(layers: FunctionReports) -> Finding:
@@ -62,7 +68,10 @@ def _find_wrong_layer(
         return cause, f"{remedy} Then run stages platform, network and virtual_functions again."
     if sriov.total is None:
         return (
-            "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
+            (
+                "The file sriov_totalvfs of the physical function exists, but reading it failed. So the largest"
+                " possible number of VFs is not known."
+            ),
             f"Run cat /sys/bus/pci/devices/{layers.address}/sriov_totalvfs as root on {layers.node}, and search dmesg"
             " for errors of this function. Correct the error, then run stage virtual_functions again.",
         )
@@ -75,22 +84,25 @@ def _find_wrong_layer(
         )
     if layers.state is None:
         return (
-            "The node has no SriovNetworkNodeState. The operator creates it for each node on which the config daemon is"
-            " to run, and without it the config daemon creates no VFs.",
+            "The node has no SriovNetworkNodeState. The SR-IOV operator creates one for each node on which its"
+            " config daemon must run, and without it the config daemon creates no VFs.",
             "Run stage operators. Its finding operators.label of this node shows a missing label, and operators.daemon"
             " a missing pod of the config daemon. Correct them, then run stages network and virtual_functions again.",
         )
     if reported is None:
         return (
-            "The config daemon does not report this function, although the kernel shows it. It ignores NICs that are"
-            " not in the operator's list of supported NICs.",
-            "Compare lspci -nn on the node with kubectl get configmap supported-nic-ids -n NAMESPACE -o yaml. If the"
-            " NIC is missing there, add it. Otherwise correct the error in the log of the config daemon on the node."
-            " Then run stage virtual_functions again.",
+            "The config daemon does not report this physical function, although the kernel shows it. The config"
+            " daemon ignores NICs that are not in the operator's list of supported NICs.",
+            f"Run lspci -nn{f' -s {layers.address}' if layers.address else ''} on {layers.node}, and kubectl get"
+            " configmaps -A --field-selector metadata.name=supported-nic-ids -o yaml. If the ConfigMap lacks the"
+            " vendor and device ID of the NIC, add them. Otherwise correct the error in the log of the config"
+            " daemon (kubectl get pods -A -l app=sriov-network-config-daemon --field-selector"
+            f" spec.nodeName={layers.node} lists its pod for kubectl logs). Then run stage virtual_functions"
+            " again.",
         )
     if desired is None:
         return (
-            "No SriovNetworkNodePolicy selects this function.",
+            "No SriovNetworkNodePolicy selects this physical function, so the operator requests no VFs for it.",
             "Run stage network again: its finding network.policy_accepted shows whether the policy exists. If it"
             " passes, correct nicSelector or nodeSelector of the policy so that it selects this function: kubectl"
             " get sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
@@ -115,16 +127,16 @@ def _find_wrong_layer(
                 else f" The PCI bus shows {in_kernel}: VFs were created or removed while the node was read."
             ),
             (
-                "Run stage virtual_functions again. If the finding remains, rescan the PCI bus on the node as root:"
-                " echo 1 > /sys/bus/pci/rescan. If a VF still does not appear, correct the error that dmesg shows. Then"
-                " run stage virtual_functions again."
+                f"Run stage virtual_functions again. If the finding remains, rescan the PCI bus on {layers.node}"
+                " as root: echo 1 > /sys/bus/pci/rescan. If a VF still does not appear, correct the error that"
+                " dmesg shows, and run the stage once more."
             ),
         )
     if in_kernel != wanted and reported == wanted:
         return (
-            "The VFs were removed or created after the config daemon reported them.",
+            "The VFs were removed or created after the config daemon reported them, and not by the config daemon.",
             f"Delete the pod of the config daemon on {layers.node}, so that it creates and reports the VFs again:"
-            " kubectl delete pod -n NAMESPACE -l app=sriov-network-config-daemon --field-selector"
+            " kubectl delete pod -A -l app=sriov-network-config-daemon --field-selector"
             f" spec.nodeName={layers.node}. Then run stage virtual_functions again.",
         )
     if in_kernel != wanted:
@@ -132,9 +144,11 @@ def _find_wrong_layer(
         reason = f" Its last error: {format_clause(error)}." if error else " It reports no error."
         return (
             f"The config daemon has not created the VFs.{reason}{f' {known[0]}' if known else ''}",
-            f"{known[1] if known else _READ_LOG} Then run stages network and virtual_functions again.",
+            f"{known[1] if known else _read_log(layers.node)} Then run stages network and virtual_functions again.",
         )
+    log = _read_log(layers.node)
     return (
         "The config daemon has not yet reported the VFs that the kernel has now.",
-        f"Run stage virtual_functions again. If the finding remains: {_READ_LOG} Then run the stage once more.",
+        f"Run stage virtual_functions again. If the finding remains, {log[:1].lower()}{log[1:]} Then run the stage once"
+        " more.",
     )

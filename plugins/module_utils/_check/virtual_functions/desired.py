@@ -92,8 +92,9 @@ def find_other_rdma_mode(state: NodeState, wanted: str) -> typing.Optional[Other
             f"RDMA mode {wanted}, as in rdma_cluster.node_pool",
             "The operator takes the mode from the SriovNetworkPoolConfig that selects the node. Another"
             " SriovNetworkPoolConfig selects this node, or the one of the intent was changed.",
-            "Compare rdmaMode and nodeSelector in kubectl get sriovnetworkpoolconfigs -A -o yaml. Delete or correct the"
-            " other object, then run stages network and virtual_functions again.",
+            "Compare rdmaMode and nodeSelector in kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct"
+            f" nodeSelector of the other SriovNetworkPoolConfig, so that it no longer selects {state.node}. Then"
+            " run stages network and virtual_functions again.",
         )
     if state.wanted_rdma_mode and state.rdma_mode and state.rdma_mode != state.wanted_rdma_mode:
         return OtherMode(

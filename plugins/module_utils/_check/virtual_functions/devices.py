@@ -18,6 +18,7 @@ from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import desired, unread
 from .function_reports import FunctionReports
+from .ip_link import format_each
 
 
 def check_driver(layers: FunctionReports) -> Finding:
@@ -26,7 +27,7 @@ def check_driver(layers: FunctionReports) -> Finding:
     if len(drivers) == 1 and drivers[0] not in ("no driver", "vfio-pci"):
         return build_pass("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why, remedy = _explain_drivers(bare)
+    why, remedy = _explain_drivers(layers.node, bare)
     measured = f"drivers of {count_of(len(layers.vfs), 'VF')}: {join_first(drivers, 8)}"
     if bare:
         names = [_describe_bare_vf(vf) for vf in bare]
@@ -41,7 +42,7 @@ def _describe_bare_vf(vf: Hca) -> str:
     return f"{vf.name} ({address}{vf.pci.driver or 'no driver'})"
 
 
-def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
+def _explain_drivers(node: str, bare: typing.Sequence[Hca]) -> tuple[str, str]:
     """Return the cause and the remedy if the VFs of a function do not all have the same network driver.
 
     :param bare: VFs without a network driver; empty if the VFs have several network drivers
@@ -50,24 +51,28 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
         return (
             "The operator binds all VFs of a function to the same driver. Other software on the node has bound some of"
             " these VFs to another driver.",
-            "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
-            " ADDRESS). If it lists none, correct deviceType of the policies: kubectl get sriovnetworknodepolicies"
-            " -A -o yaml. Then run stage virtual_functions again.",
+            f"Run driverctl list-overrides on {node}, and remove the override of each VF of this finding"
+            " (driverctl unset-override ADDRESS). If it lists none, run kubectl get sriovnetworknodepolicies -A"
+            " -o yaml, and set the same deviceType in all policies that select this physical function. Then run"
+            " stage virtual_functions again.",
         )
     names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
         return (
-            f"Bound to vfio-pci, for a virtual machine or a user-space program: {names}. Pods get no network interface"
-            " from a VF with this driver.",
-            "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
-            " ADDRESS). If a SriovNetworkNodePolicy sets deviceType: vfio-pci, delete the policy. Then run stage"
-            " virtual_functions again.",
+            f"The driver vfio-pci, which is for virtual machines and user-space programs, is bound to {names}."
+            " Pods get no network interface from a VF with this driver.",
+            f"Run driverctl list-overrides on {node}, and remove the override of each VF"
+            f" ({format_each(bare, 'driverctl unset-override ADDRESS')}). If it lists none, run kubectl get"
+            " sriovnetworknodepolicies -A -o yaml, and ask the owner of the policy with deviceType: vfio-pci to"
+            " change it. Then run stage virtual_functions again.",
         )
     return (
         f"No driver is bound to {names}: its module is not loaded, automatic binding is off (sriov_drivers_autoprobe of"
         " the physical function contains 0), or the driver failed.",
-        f"{vendors.load_driver(bare)} If the driver is loaded already, bind each VF on the node as root: echo ADDRESS >"
-        " /sys/bus/pci/drivers_probe. Then run stage virtual_functions again.",
+        f"On {node}, as root: {vendors.load_driver(bare)[:1].lower()}{vendors.load_driver(bare)[1:]} If the"
+        " driver is loaded already, bind each VF as root:"
+        f" {format_each(bare, 'echo ADDRESS > /sys/bus/pci/drivers_probe')}. Then run stage virtual_functions"
+        " again.",
     )
 
 
@@ -81,7 +86,9 @@ def check_report(layers: FunctionReports) -> Finding:
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     expected = "every VF with the same PCI address and driver in sysfs and in the report of the config daemon"
     if layers.unread:
-        return unread.report_unread("virtual_functions.report", layers.subject, layers.unread, "not read", expected)
+        return unread.report_unread(
+            "virtual_functions.report", layers.subject, layers.unread, "report of the config daemon not read", expected
+        )
     if in_kernel == reported:
         return _check_desired(layers, f"{count_of(len(in_kernel), 'VF')}, the same in sysfs and in the report")
     differing = [
@@ -93,16 +100,20 @@ def check_report(layers: FunctionReports) -> Finding:
     measured = f"{count_of(len(differing), 'VF')} with a difference: {join_first(differing, 8)}"
     if layers.reported is None:
         why = "The config daemon does not report this physical function in the SriovNetworkNodeState of the node."
-        remedy = "Correct the finding virtual_functions.count of this function, then run stage virtual_functions again."
+        remedy = (
+            "Follow the remedy of the finding virtual_functions.count of this function, then run stage"
+            " virtual_functions again."
+        )
         return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
     why = (
         "The report of the config daemon is older than the present state in sysfs: the VFs or their drivers were"
         " changed after it."
     )
     remedy = (
-        "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the node, so"
-        " that it reports the VFs again: kubectl delete pod -n NAMESPACE -l app=sriov-network-config-daemon"
-        f" --field-selector spec.nodeName={layers.node}."
+        "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on"
+        f" {layers.node}, so that it reports the VFs again: kubectl delete pod -A -l"
+        f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage once"
+        " more."
     )
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
@@ -117,18 +128,18 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
     if not differences:
         expected = "the same VFs in sysfs and in the report, and the settings of the intent requested by the operator"
         return build_pass("virtual_functions.report", layers.subject, measured, expected)
-    expected = f"settings of the fabric '{layers.fabric.name}' in the intent, requested by the operator"
+    expected = f"requested by the operator: the settings of the fabric '{layers.fabric.name}' in the intent"
     why = (
         "The operator takes these settings from the SriovNetworkNodePolicies that select the function, and applies them"
         " at its next sync or at the next boot of the node. A policy was changed, or another policy selects the"
         " function."
     )
     remedy = (
-        f"Run kubectl get sriovnetworknodepolicies -A -o yaml. If a policy without the label {SELECTOR}, or with the"
-        f" name of another intent in the label {INTENT_LABEL}, selects this function, ask its owner to change it. Stage"
-        " network writes the policy of this intent. Then run stages network and virtual_functions again."
+        "Run kubectl get sriovnetworknodepolicies -A -o yaml. If a policy that selects this function lacks the"
+        f" label {SELECTOR}, or names another intent in the label {INTENT_LABEL}, ask its owner to change it."
+        " Then run stages network and virtual_functions again: stage network writes the policy of this intent."
     )
-    measured = f"other settings, requested by the operator: {join_first(differences, 8, '; ')}"
+    measured = f"requested by the operator: {join_first(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
@@ -147,12 +158,14 @@ def check_rdma(layers: FunctionReports) -> Finding:
     names = join_first([vf.name for vf in without], 8)
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
-            "In RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. The node shows no"
-            f" RDMA device for {count_of(len(without), 'VF')}, perhaps because a pod uses it: {names}."
+            f"The node shows no RDMA device for {count_of(len(without), 'VF')}: {names}. In RDMA mode exclusive,"
+            " a VF and its RDMA device move into the pod together, so a pod may use them."
         )
         remedy = (
-            "If pods of this network run on the node, no action is needed. Otherwise run rdma dev on the node: a VF"
-            " that is missing there has no RDMA device. Stage bandwidth tests whether the VFs work."
+            f"If pods of this network run on {layers.node} (kubectl get pods -A -o wide --field-selector"
+            f" spec.nodeName={layers.node}), no action is needed. Otherwise run rdma dev on {layers.node}: a VF"
+            " that is missing there has no RDMA device. Load its driver (modprobe mlx5_ib for NVIDIA), then run"
+            " stage virtual_functions again."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one
@@ -168,6 +181,7 @@ def check_rdma(layers: FunctionReports) -> Finding:
         )
     why = f"The driver has created no RDMA device for {count_of(len(without), 'VF')}: {names}."
     remedy = vendors.load_rdma(without)
+    remedy = f"On {layers.node}, as root: {remedy[:1].lower()}{remedy[1:]}"
     if not is_infiniband(layers.fabric):
         remedy += f" If the NIC has no RDMA, set rdma: false in the fabric '{layers.fabric.name}'."
     remedy += " Then run stage virtual_functions again."

@@ -71,9 +71,10 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         " CNI plugin changes the limit, and it also applies to a pod that gets such a VF."
     )
     remedy = (
-        f"Remove the limit on the node: {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If"
-        " the limit returns, remove it from the program that sets it, such as a boot script. Then run stage"
-        " virtual_functions again."
+        f"Run on {layers.node}, as root:"
+        f" {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If the limit returns,"
+        " remove it from the program that sets it, such as a boot script. Then run stage virtual_functions"
+        " again."
     )
     if not is_infiniband(fabric):
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
@@ -145,9 +146,10 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
             setting = _format_setting(name, usual[name, _find_driver(vf)])
             of_subject = changes.setdefault(layers.subject, {})
             of_subject.setdefault(setting, (layers.hca, []))[1].append(vf)
+    nodes = {layers.subject: layers.node for layers, _vf in free}
     for subject, texts in others.items():
         commands = [format_command(physical, vfs, text) for text, (physical, vfs) in changes.get(subject, {}).items()]
-        why, remedy = _explain_settings(fabric, names[subject], commands)
+        why, remedy = _explain_settings(fabric, nodes[subject], names[subject], commands)
         yield Finding(_CHECK, subject, WARN, join_first(texts, 4, "; "), _ALIKE, why, remedy)
 
 
@@ -162,9 +164,12 @@ def _format_setting(name: str, value: str) -> str:
     return f"{_IP_LINK_NAMES.get(name, name)} {value}"
 
 
-def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: typing.Sequence[str]) -> tuple[str, str]:
+def _explain_settings(
+    fabric: Fabric, node: str, names: typing.Collection[str], commands: typing.Sequence[str]
+) -> tuple[str, str]:
     """Return the cause and the remedy for VFs whose settings differ from those of most VFs of the fabric.
 
+    :param node: name of the node
     :param names: names of the settings that differ
     :param commands: commands on the node that give the VFs the settings of most VFs
     """
@@ -178,8 +183,9 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
     if _PORTS in names:
         causes.append("The RDMA device of these VFs did not start with all of its ports.")
         steps.append(
-            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and correct"
-            " the error that dmesg shows for this function."
+            f"Run rdma link on {node} to list the ports. Unbind each of these free VFs from its driver (echo"
+            " ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind) and bind it again (the file bind), and correct"
+            " the error that dmesg shows for it."
         )
     if _MTU in names:
         causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")
@@ -191,8 +197,8 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
             "link_state" if name == _LINK_POLICY else name for name in _OF_PHYSICAL_FUNCTION if name in names
         )
         steps.append(
-            f"Run on the node, as root: {'; '.join(commands)}. Or set {keys} under network of the fabric"
-            f" '{fabric.name}' and run stage network again."
+            f"Run on {node}, as root: {'; '.join(commands)}. Or set {keys} under network of the fabric"
+            f" '{fabric.name}', and run stage network again."
         )
     return (
         " ".join((*causes, "A pod that gets one of these VFs can behave differently from other pods.")),

@@ -14,20 +14,30 @@ from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .function_reports import FunctionReports
-from .ip_link import format_command
+from .ip_link import format_command, format_each
 
 #: the value of a VF that has no GUID yet, and the value that no port may have
 _ONES = "0xffffffffffffffff"
 NO_GUIDS = (NO_GUID, _ONES)
 _EXPECTED = "one GUID per VF, the same in the physical function, the RDMA device and the report of the config daemon"
-_BIND_AGAIN = (
-    "Bind each VF to its driver again on the node, as root: echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind, then"
-    " echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/bind."
-)
 _RECREATE = (
-    "Then create the VFs again: end the pods that use them, run echo 0 > /sys/bus/pci/devices/ADDRESS/sriov_numvfs on"
-    " the node, and delete the pod of its config daemon. Then run stage virtual_functions again."
+    "Then create the VFs of one of these nodes again: drain the node, run echo 0 >"
+    " /sys/bus/pci/devices/ADDRESS/sriov_numvfs as root on it (ADDRESS is the PCI address of the physical"
+    " function), and delete the pod of its config daemon (label app=sriov-network-config-daemon). Then uncordon"
+    " the node and run stage virtual_functions again."
 )
+
+
+def _bind_again(node: str, vfs: typing.Sequence[Hca]) -> str:
+    """Return the instruction to bind VFs to their driver again.
+
+    :param node: name of the node
+    """
+    first = format_each(vfs, "echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind")
+    return (
+        f"End the pods that use these VFs. Then bind each VF to its driver again on {node}, as root: {first}; then do"
+        " the same with /sys/bus/pci/drivers/mlx5_core/bind."
+    )
 
 
 def check_guids(layers: FunctionReports) -> Finding:
@@ -45,27 +55,29 @@ def check_guids(layers: FunctionReports) -> Finding:
         names = join_first([vf.name for vf in zero], 8)
         if given:
             why = (
-                "The physical function has GUIDs for these VFs, but the driver bound the VFs before the GUIDs were set."
+                "The physical function has GUIDs for these VFs, but the driver started the VFs before the GUIDs"
+                " were set, so their RDMA devices have none."
             )
-            remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
+            remedy = f"{_bind_again(layers.node, zero)} Then run stage virtual_functions again."
             names = join_first(given, 8)
         elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
             why = (
-                "The CNI plugin has set the GUIDs of these VFs to all ones. ib-sriov-cni does this when a pod ends and"
-                " its VF had no GUID before. Pods on these VFs fail."
+                "The CNI plugin ib-sriov-cni has set the GUIDs of these VFs to ff:ff:ff:ff:ff:ff:ff:ff. It does"
+                " this when a pod ends and its VF had no GUID before. Pods on these VFs fail."
             )
             remedy = (
-                "Set a GUID of its own for each VF on the node: run"
+                f"Set a different GUID for each VF on {layers.node}: run"
                 f" {format_command(layers.hca, zero, 'node_guid GUID')}, and the same with port_guid GUID."
-                f" {_BIND_AGAIN} Then run stage virtual_functions again."
+                f" {_bind_again(layers.node, zero)} Then run stage virtual_functions again."
             )
         else:
             why = "The config daemon has assigned no GUID to these VFs. Pods on them fail with 'GUID is not valid'."
             remedy = (
-                "If the node has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to it. Otherwise"
-                " read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-                " app=sriov-network-config-daemon --tail=-1 --prefix), and correct the error in it. Then run stages"
-                " network and virtual_functions again."
+                f"If {layers.node} has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to"
+                f" it. Otherwise read the log of the config daemon on {layers.node} (kubectl get pods -A -l"
+                f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node} lists its pod for"
+                " kubectl logs), and correct the error in it. Then run stages network and virtual_functions"
+                " again."
             )
         measured = f"{len(zero)} of {total} without a valid GUID: {names}"
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
@@ -79,7 +91,8 @@ def check_guids(layers: FunctionReports) -> Finding:
             "The GUIDs of these VFs were changed in the physical function after the driver bound the VFs, so their RDMA"
             " devices still have the old GUIDs."
         )
-        remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
+        bind = _bind_again(layers.node, [vf for vf in layers.vfs if vf.name in unlike])
+        remedy = f"{bind} Then run stage virtual_functions again."
         measured = (
             f"{len(unlike)} of {total} with another GUID in the RDMA device than in the physical function:"
             f" {join_first(unlike, 8)}"
@@ -97,9 +110,10 @@ def check_guids(layers: FunctionReports) -> Finding:
             " a CNI plugin that failed and did not restore them."
         )
         remedy = (
-            "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the"
-            " node, so that it reports the GUIDs again: kubectl delete pod -n NAMESPACE -l"
-            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}."
+            "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on"
+            f" {layers.node}, so that it reports the GUIDs again: kubectl delete pod -A -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage"
+            " once more."
         )
         measured = (
             f"{len(stale)} of {total} with another GUID in the kernel than in the report of the config daemon:"
@@ -110,9 +124,10 @@ def check_guids(layers: FunctionReports) -> Finding:
         why = "Neither an RDMA device on the node or in a pod on the node, nor ip link, shows a GUID for these VFs."
         measured = f"GUID of {len(nameless)} of {total} not read: {join_first(nameless, 8)}"
         remedy = (
-            "Run ip link show on the node as root. If it lists GUIDs of the VFs, let Ansible read the node as root"
-            " (ansible_become: true). If it lists none, update iproute2. If rdma link on the node lists no device of a"
-            " VF that is not in a pod, run modprobe mlx5_ib. Then run stage virtual_functions again."
+            f"Run ip link show on {layers.node} as root. If it lists GUIDs of the VFs, let Ansible read the node"
+            f" as root (ansible_become: true). If it lists none, update iproute2 on {layers.node}. If rdma link"
+            f" on {layers.node} lists no device of a VF that is not in a pod, run modprobe mlx5_ib there. Then"
+            " run stage virtual_functions again."
         )
         return Finding(check, layers.subject, UNKNOWN, measured, expected, why, remedy)
     return build_pass(check, layers.subject, f"{total}, each with a GUID", expected)

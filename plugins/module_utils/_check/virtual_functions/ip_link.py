@@ -33,6 +33,19 @@ def format_mtu_command(vfs: typing.Iterable[Hca], mtu: int) -> str:
     return f"ip link set dev INTERFACE mtu {mtu}{each}"
 
 
+def format_each(vfs: typing.Iterable[Hca], command: str) -> str:
+    """Return a command with the PCI address of a VF in place of ``ADDRESS``. For several VFs, the command keeps
+    ``ADDRESS``, and the addresses follow.
+
+    :param vfs: VFs that are changed
+    :param command: command that contains ``ADDRESS``
+    """
+    addresses = [vf.pci.address for vf in vfs if vf.pci]
+    if len(addresses) == 1:
+        return command.replace("ADDRESS", addresses[0])
+    return f"{command}, for each ADDRESS of {join_first(addresses, _MOST)}" if addresses else command
+
+
 def format_command(physical: Hca, vfs: typing.Sequence[Hca], setting: str) -> str:
     """Return the command that changes a setting of VFs at their physical function. It contains the interface and the
     number of the VF. For several VFs, it contains ``NUMBER``, and the numbers follow.

@@ -51,10 +51,10 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             " without support for VFs behaves this way."
         )
         remedy = (
-            "Enable support for VFs in the master subnet manager: set virt_enabled 2 in its opensm.conf (only the"
-            " opensm of NVIDIA's packages has this option), or enable virtualization in UFM or in the switch. If it is"
-            " enabled already, search the log of the subnet manager for the port GUIDs of these VFs (ibstat). Then run"
-            " stage virtual_functions again."
+            f"Run sminfo on {layers.node} to find the master subnet manager. Enable its support for VFs: set"
+            " virt_enabled 2 in its opensm.conf (only the opensm of NVIDIA's packages has this option), or"
+            " enable virtualization in UFM or in the switch. If it is enabled already, search its log for the"
+            " port GUIDs of these VFs (ibstat lists them). Then run stage virtual_functions again."
         )
         measured = f"ports of {len(unserved)} of {total} not ACTIVE: {join_first(unserved, 8)}"
         return Finding(check, layers.subject, FAIL, measured, "each port of a VF ACTIVE", why, remedy)
@@ -79,8 +79,8 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             )
             remedy = (
                 f"Set network.link_state: auto in the fabric '{layers.fabric.name}', then run stages network and"
-                f" virtual_functions again. Or run on the node {format_command(layers.hca, disabled, 'state auto')},"
-                " then run stage virtual_functions again."
+                f" virtual_functions again. Or run on {layers.node}, as root:"
+                f" {format_command(layers.hca, disabled, 'state auto')}. Then run stage virtual_functions again."
             )
             measured = f"link of {len(disabled)} of {total} disabled: {join_first([vf.name for vf in disabled], 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a disabled link", why, remedy)
@@ -97,9 +97,10 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
         )
         command = format_command(layers.hca, [vf for vf in layers.vfs if vf.name in late], f"state {wanted}")
         remedy = (
-            f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' sets link_state (kubectl get"
-            f" network-attachment-definitions -A -o yaml), and recreate the pods. Or run on the node {command}. Then"
-            " run stage virtual_functions again."
+            "Run kubectl get network-attachment-definitions -A -o yaml, and check that"
+            f" '{layers.fabric.network.name}' sets link_state: {wanted}. Then recreate the pods that have these"
+            f" VFs. Or, without new pods, run on {layers.node} as root: {command}. Then run stage"
+            " virtual_functions again."
         )
         shown = join_first([f"{name} {policies[name]}" for name in late], 8)
         return Finding(check, layers.subject, FAIL, f"link state of VFs in pods: {shown}", expected, why, remedy)
@@ -107,9 +108,9 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
         return build_pass(check, layers.subject, measured, expected)
     why = "Neither sysfs nor ip link on the node shows the link state of these VFs."
     remedy = (
-        "Run ip link show for the physical function on the node as root. If it lists no link-state for these VFs, the"
-        " driver does not report it: waive this finding, because stage bandwidth tests the links. Otherwise install"
-        " iproute2 on the node, then run stage virtual_functions again."
+        f"Run ip link show on {layers.node} as root. If it shows the VFs without a link-state, the driver does"
+        " not report it: waive this finding, because stage bandwidth tests the links. If the command is missing,"
+        f" install iproute2 on {layers.node}. Then run stage virtual_functions again."
     )
     unread = [vf.name for vf in layers.vfs if vf.name not in policies]
     measured = f"link state of {len(unread)} of {total} not read: {join_first(unread, 8)}"
@@ -125,16 +126,17 @@ def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
     if not lost:
         return None
     names = join_first([f"{name} in {namespace}" for name, namespace in lost], 8)
+    spaces = list(dict.fromkeys(namespace for _name, namespace in lost))
     why = (
-        "A pod that is starting or restarting may have these VFs. Otherwise a pod crashed and the CNI plugin did not"
-        " return the VFs to the node: the next pod that gets one of them fails, because the kubelet counts them as"
-        " free."
+        "These VFs are in network namespaces in which no process runs. A pod that is starting can be the cause."
+        " Otherwise a pod crashed and the CNI plugin did not return its VFs to the node. The kubelet counts such"
+        " VFs as free, so the next pod that gets one fails."
     )
     remedy = (
         "Search for pods that are starting or crashing: kubectl get pods -A -o wide --field-selector"
-        f" spec.nodeName={layers.node}. If none of them uses this network, run ip netns delete NAMESPACE on the node"
-        f" for each of these network namespaces, such as {lost[0][1]}: this returns the VFs to the node. Then run stage"
-        " virtual_functions again."
+        f" spec.nodeName={layers.node}. If none of them uses this network, return the VFs to the node: run on"
+        f" {layers.node}, as root, {'; '.join(f'ip netns delete {space}' for space in spaces[:8])}. Then run"
+        " stage virtual_functions again."
     )
     return Finding(
         "virtual_functions.stuck",

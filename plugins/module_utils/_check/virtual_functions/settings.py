@@ -40,8 +40,9 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
         return
     for node, others in list_other_nodes(nodes, usual).items():
         why = (
-            "The intent specifies no MTU, so the VFs keep the MTU of their physical function. Packets that are larger"
-            " than the smaller MTU are dropped without an error."
+            "The VFs of this node have another MTU than those of most nodes, because the intent sets no MTU and"
+            " the VFs keep that of their physical function. Packets that are larger than the smaller MTU are"
+            " dropped without an error."
         )
         remedy = (
             f"Set mtu of fabric '{fabric.name}' in the intent, then run stages network and virtual_functions again."
@@ -76,20 +77,27 @@ def check_mtu(layers: FunctionReports) -> Finding:
             "The physical function has no network interface on the node. The interface is in a pod or in another"
             " network namespace, or its driver is not loaded."
         )
-        remedy = "Load the driver of the interface: modprobe ib_ipoib." if is_infiniband(layers.fabric) else ""
         remedy = (
-            f"{remedy} Search for the interface on the node with ip link, and in other network namespaces with lsns -t"
-            " net and nsenter -t PID -n ip link. Return it to the node, then run stage virtual_functions again."
+            f"On {layers.node}, load the driver of the interface: modprobe ib_ipoib."
+            if is_infiniband(layers.fabric)
+            else ""
+        )
+        remedy = (
+            f"{remedy} On {layers.node}, run ip link, and search other network namespaces with lsns -t net and"
+            f" nsenter -t PID -n ip link. If a pod or a network namespace has the interface of {layers.hca.name},"
+            " end it: the kernel then returns the interface. If none has it, correct the error of its driver in"
+            " dmesg. Then run stage virtual_functions again."
         ).strip()
         return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, expected, why, remedy)
     if reported is not None and reported.mtu and reported.mtu != own:
         why = "The MTU of the physical function was changed after the config daemon reported it."
         command = f"ip link set {name_interface(layers.hca)} mtu {wanted}"
-        set_back = f"Run on the node: {command}. " if wanted and own != wanted else ""
+        set_back = f"Run on {layers.node}, as root: {command}. " if wanted and own != wanted else ""
         remedy = (
-            f"{set_back}Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon"
-            " on the node, so that it reports the MTU again: kubectl delete pod -n NAMESPACE -l"
-            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}."
+            f"{set_back}Run stage virtual_functions again. If the finding remains, delete the pod of the config"
+            f" daemon on {layers.node}, so that it reports the MTU again: kubectl delete pod -A -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}. Then run the stage"
+            " once more."
         )
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     desired = layers.desired.mtu if layers.desired else 0
@@ -137,21 +145,22 @@ def check_mtu(layers: FunctionReports) -> Finding:
     elif own < wanted:
         why, remedy = (
             f"The operator requests the MTU {desired}, and the config daemon has not set it.",
-            "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
-            " app=sriov-network-config-daemon --tail=-1 --prefix): it contains the error of the driver for this MTU."
-            " Correct the error, then run stages network and virtual_functions again.",
+            f"Read the log of the config daemon on {layers.node} (kubectl get pods -A -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node} lists its pod for"
+            " kubectl logs): it contains the error of the driver for this MTU. Correct the error, then run"
+            " stages network and virtual_functions again.",
         )
     else:
         if all(others[name] is None for name in wrong):
             why = f"The MTU of {count_of(len(wrong), 'VF')} could not be read from sysfs: {join_first(wrong, 8)}."
             remedy = (
-                f"Run ip link show on the node as root. If a VF has another MTU than {wanted}, run ip link set dev"
-                f" INTERFACE mtu {wanted}. Then run stage virtual_functions again."
+                f"Run ip link show on {layers.node} as root. If a VF has another MTU than {wanted}, run ip link"
+                f" set dev INTERFACE mtu {wanted} there. Then run stage virtual_functions again."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         why = f"{count_of(len(wrong), 'VF keeps', 'VFs keep')} the MTU that the last pod set: {join_first(wrong, 8)}."
         remedy = (
-            "Set the MTU of the interface of each VF on the node:"
+            f"Run on {layers.node}, as root:"
             f" {format_mtu_command((vf for vf in layers.vfs if vf.name in wrong), wanted)}. Then run stage"
             " virtual_functions again."
         )
@@ -203,8 +212,9 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
         return build_pass(check, layers.subject, measured, expected)
     why = "These VFs show no network interface on the node or in a pod on the node, where their MTU could be read."
     remedy = (
-        "If pods that started during the run have these VFs, run stage virtual_functions again. Otherwise run lspci -k"
-        " on the node: a VF without a driver needs it (modprobe)."
+        "Run stage virtual_functions again: a pod that started during the run can have these VFs. If the finding"
+        f" remains, run lspci -k on {layers.node}, and load the driver (modprobe) of a VF for which it shows no"
+        " 'Kernel driver in use'. Then run the stage once more."
     )
     names = join_first([vf.name for vf in hidden], 8)
     measured = f"{measured}, of {count_of(len(hidden), 'VF')} not read: {names}"
@@ -258,8 +268,8 @@ def check_settings(
         )
         return Finding(check, subject, FAIL, measured, expected, why, remedy)
     why = (
-        "ip link on the node does not show these settings of the VF: the driver does not report them, or iproute2 is"
-        " not installed."
+        "ip link on the node does not show these settings of the VF, so they were not verified: the driver does"
+        " not report them, or iproute2 is not installed."
     )
     return Finding(
         check,
@@ -268,9 +278,9 @@ def check_settings(
         measured,
         expected,
         why,
-        "Run ip link show on the node as root. If the command is missing, install iproute2, then run stage"
-        " virtual_functions again. If it does not list the settings, the driver does not report them: waive this"
-        " finding.",
+        f"Run ip link show on {node} as root. If the command is missing, install iproute2 on"
+        f" {node}, then run stage virtual_functions again. If it does not list the settings, the driver"
+        " does not report them: waive this finding.",
     )
 
 
@@ -286,18 +296,21 @@ def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: Observ
     if any(pod.cause == BY_LIMIT for pod in pods):
         return (
             f"{tested} It created no pod on this node, because --limit excluded the node.",
-            "Run stage virtual_functions again, with this node in --limit or without --limit.",
+            f"Run stage virtual_functions again, with {node} in --limit or without --limit.",
         )
     if error:
         return (
             f"{tested} This pod did not start: {format_clause(error)}.",
-            f"Correct this error. If other pods hold all VFs of {node} (kubectl describe node {node}), end one of them."
-            " Then run stage virtual_functions again.",
+            f"Correct the error under 'why'. If other pods hold all VFs of {node} (kubectl describe node {node}),"
+            " end one of them. Then run stage virtual_functions again.",
         )
     if held.error:
         return (
             f"{tested} The node was not read while the pod ran: {format_clause(held.error)}.",
-            f"Correct this error on {node}, then run stage virtual_functions again.",
+            (
+                f"Run ansible {node} --become -m linerate.rdma.node_info to see the error again, and correct it. Then"
+                " run stage virtual_functions again."
+            ),
         )
     if not pods:
         return (

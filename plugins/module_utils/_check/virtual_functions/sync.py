@@ -58,25 +58,28 @@ def _explain_delay(state: NodeState, steps: list[str]) -> tuple[str, str]:
     if steps:
         return (
             "The operator drains or reboots this node before it changes the virtual functions. It has not finished.",
-            f"Wait until kubectl get sriovnetworknodestates -A -o wide shows Idle for {state.node}, {_AGAIN} If the"
-            " drain does not end, change the PodDisruptionBudget that allows 0 disruptions: kubectl get"
-            " poddisruptionbudgets -A.",
+            f"Wait until kubectl get sriovnetworknodestates -A -o wide shows Idle for {state.node}. If the drain"
+            " does not end, run kubectl get poddisruptionbudgets -A, and change the one with 0 ALLOWED"
+            f" DISRUPTIONS whose pods run on {state.node}. Then run stage virtual_functions again.",
         )
     if not state.sync_status:
         return (
             "The config daemon writes syncStatus after its start, and it has not done so on this node.",
-            "Check that its pod runs: kubectl get pods -A -o wide -l app=sriov-network-config-daemon --field-selector"
-            f" spec.nodeName={state.node}. If it does not, kubectl describe shows the reason. Correct it, {_AGAIN}",
+            "Run kubectl get pods -A -o wide -l app=sriov-network-config-daemon --field-selector"
+            f" spec.nodeName={state.node}. If the pod does not run, correct the reason that kubectl describe pod"
+            " shows. If no pod is listed, follow the remedy of the finding operators.daemon. Then run stage"
+            " virtual_functions again.",
         )
     return (
         "The config daemon is still changing the virtual functions of this node.",
-        f"Wait until kubectl get sriovnetworknodestates -A shows Succeeded for {state.node}, {_AGAIN} If the status"
-        f" does not change: {_read_log(state, start='r')}",
+        f"Wait until kubectl get sriovnetworknodestates -A shows Succeeded for {state.node}. If the status does"
+        f" not change, {_read_log(state, start='r')} Correct the error that it shows, {_AGAIN}",
     )
 
 
 def _read_log(state: NodeState, start: str = "R") -> str:
     return (
-        f"{start}ead the log of the config daemon on {state.node} (kubectl logs -n NAMESPACE -l"
-        " app=sriov-network-config-daemon --tail=-1 --prefix)."
+        f"{start}ead the log of the config daemon on {state.node} (kubectl get pods -A -l"
+        f" app=sriov-network-config-daemon --field-selector spec.nodeName={state.node} lists its pod for kubectl"
+        " logs)."
     )

@@ -11,7 +11,6 @@ import typing
 from ...._model.base.marks import INTENT_LABEL
 from ...._model.kubernetes.objects import ClusterNode
 
-_LOG = "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --tail=-1 --prefix"
 _POLICIES = "kubectl get sriovnetworknodepolicies -A -o yaml"
 _ASK_OWNER = f"Ask the owner of the other policy to change it: the label {INTENT_LABEL} names its intent."
 _AGAIN = "Then run stages network and virtual_functions again."
@@ -38,22 +37,23 @@ def why_not_offered(
     if resource in node.unread:
         why = f"The node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
         return why, (
-            f"Read status.allocatable of the node (kubectl get node {node.name} -o yaml), and report this text to the"
-            " developers of linerate.rdma."
+            f"Run kubectl get node {node.name} -o yaml, and read status.allocatable. If it shows the same text,"
+            f" correct the device plugin that reports it. {_AGAIN}"
         )
     if offered is None:
         alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
         if alike:
             return (
                 f"The cluster offers {alike[0]}/{own}, but the intent expects the prefix {prefix}.",
-                f"Set resource_prefix of rdma_cluster to {alike[0]}. {_AGAIN}",
+                f"Set rdma_cluster.resource_prefix to {alike[0]}. {_AGAIN}",
             )
         why = "The device plugin does not run on the node, or its configuration does not contain this resource."
         remedy = (
             "Run kubectl get pods -A -o wide -l app=sriov-device-plugin --field-selector"
-            f" spec.nodeName={node.name}. If it lists no running pod, run stage operators and correct its findings. If"
-            f" the pod runs, correct the error about {resource} in its log ({_LOG}). Without such an error, stage"
-            " network writes the policy again from which the ConfigMap device-plugin-config gets the resource."
+            f" spec.nodeName={node.name}. If it lists no running pod, run stage operators and correct its"
+            f" findings. If the pod runs, correct the error about {resource} in its log (kubectl logs). Without"
+            " such an error, stage network writes the policy again from which the ConfigMap device-plugin-config"
+            " gets the resource."
         )
         return why, f"{remedy} {_AGAIN}"
     if offered > wanted:
@@ -64,5 +64,9 @@ def why_not_offered(
     return (
         f"The node has all {wanted} functions. The device plugin does not detect some of them, or reports them as"
         " unhealthy.",
-        f"Read the log of the device plugin on the node ({_LOG}), and correct the error in it. {_AGAIN}",
+        (
+            f"Read the log of the device plugin on {node.name} (kubectl get pods -A -l app=sriov-device-plugin"
+            f" --field-selector spec.nodeName={node.name} lists its pod for kubectl logs), and correct the error in"
+            f" it. {_AGAIN}"
+        ),
     )

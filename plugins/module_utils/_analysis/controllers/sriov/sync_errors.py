@@ -47,8 +47,10 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         r"NumVfs \(\d+\) is larger than TotalVfs \(0\)",
         "The function supports no virtual functions: SR-IOV is disabled in the BIOS or in the firmware of the NIC.",
-        "Follow the remedies of the findings of stage platform, which name the setting. Then drain and"
-        " reboot the node.",
+        (
+            "Follow the remedies of the findings platform.bios and platform.sriov, which enable SR-IOV in both."
+            " Drain the node before it reboots."
+        ),
     ),
     (
         r"is larger than TotalVfs|sriov_numvfs: numerical result out of range",

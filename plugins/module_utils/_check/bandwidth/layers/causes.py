@@ -75,7 +75,9 @@ def find_causes(
                     )
                     by_intent = ground.fabric.network.max_tx_rate == end.max_tx_rate
                     causes.append(
-                        bound._replace(remedy="Remove network.max_tx_rate of the fabric from the intent, and apply it.")
+                        bound._replace(
+                            remedy="Remove network.max_tx_rate of the fabric from the intent, and run stage network."
+                        )
                         if by_intent
                         else bound
                     )
@@ -89,8 +91,7 @@ def find_causes(
                 causes.append(
                     BandwidthBound(
                         text,
-                        "Raise pods.cpu of the fabric. Run kubectl get pod -o yaml to see the limit, and read cpu.stat"
-                        " of its cgroup to see the throttled periods.",
+                        "Raise pods.cpu of the fabric, which is the CPU limit of the measuring pods.",
                     )
                 )
             if end.near is False:
@@ -100,7 +101,10 @@ def find_causes(
                     bound
                     if in_pod
                     else bound._replace(
-                        remedy="Check the cpuset of the pod that inspects the node: cat /proc/self/status."
+                        remedy=(
+                            f"Run grep Cpus_allowed_list /proc/self/status in the pod that inspects {end.node}. If it"
+                            " lists not all CPUs, remove the limit of the CPUs of this pod (rdma_observers)."
+                        )
                     )
                 )
         if step.layer in ("pf_host", "gpu_pod"):

@@ -48,8 +48,9 @@ def check_layers(
 def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
-            "Correct the error under 'why' (it needs pods that inspect the nodes: rdma_observers, docs/observers.md),"
-            " then run stage bandwidth again. Or set bandwidth.layers: none of the fabric."
+            "If 'why' names an error, correct it. These measurements need pods that inspect the nodes: set"
+            " rdma_observers (docs/observers.md). To measure all pairs in this way, set bandwidth.layers: all of"
+            " the fabric, and to measure none, set bandwidth.layers: none. Then run stage bandwidth again."
         )
         return Finding(
             _CHECK,
@@ -181,7 +182,7 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
 def _describe_expected_rates(least: typing.Optional[float]) -> str:
     first = f"at least {format_gbps(least)}" if least is not None else "a known minimum"
-    return f"first figure (PF on the host) {first}, each later figure at least {TOLERANCE:.0%} of the figure before it"
+    return f"PF on the host: {first}; each later figure: at least {TOLERANCE:.0%} of the figure before it"
 
 
 def _describe_layer_step(step: LayerStep) -> str:

@@ -73,8 +73,9 @@ def _report_unread(scope: LintedTemplate, known: DeviceClaims) -> Finding:
         f" {join_first(known.errors, 5, '; ')}."
     )
     remedy = (
-        "Ask the owner of each object to correct or remove it. The driver's pod on a node writes the ResourceSlices of"
-        " that node."
+        "Ask the owner of each object to correct it: kubectl get"
+        " resourceclaims,resourceclaimtemplates,resourceslices -A -o yaml shows them. For a ResourceSlice,"
+        " update the driver whose pod on the node writes it."
     )
     return Finding(
         _CHECK,
@@ -154,7 +155,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
             _CHECK,
             subject,
             UNKNOWN,
-            "not read",
+            "claim not read",
             _EXPECTED,
             why,
             "Put the object into the same file, or run job_lint without offline: true.",
@@ -166,10 +167,10 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
             " ResourceSlices and claims."
         )
         remedy = (
-            "Run kubectl api-resources --api-group=resource.k8s.io: Kubernetes serves v1 from release 1.34 on. Grant"
-            " the user the rights that docs/job.md lists."
+            "Run kubectl api-resources --api-group=resource.k8s.io: Kubernetes serves v1 from release 1.34 on."
+            " Otherwise give the user of the kubeconfig the rights that docs/job.md lists."
         )
-        yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
+        yield Finding(_CHECK, subject, UNKNOWN, "claim not read", _EXPECTED, why, remedy)
         return
     if found is None:
         there = (
@@ -187,8 +188,8 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
             _EXPECTED + hint,
             why,
             (
-                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of NVLink, create a"
-                " ComputeDomain, which creates the ResourceClaimTemplate."
+                f"Create {claim.kind} {claim.of}, or correct its name in spec.resourceClaims of the pod. For a"
+                " channel of NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
             ),
         )
         return
@@ -226,7 +227,10 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
                 f"DeviceClass {absent} does not exist",
                 _EXPECTED + hint,
                 why,
-                "Install the driver of the class, or correct the name of the class.",
+                (
+                    "Run kubectl get deviceclasses to list the classes. Correct the name of the class in the claim,"
+                    " or install the driver that makes it."
+                ),
             )
     if scope.world is not None:
         few = [*_report_too_few(subject, found, known), *_report_few_nodes(subject, found, known)]
@@ -332,8 +336,8 @@ def _check_one_node(
             " node reports its own number of devices, so this number can be wrong."
         )
         remedy = (
-            "Verify that the machine has these devices and that all pods of the job have room on it; or request fewer"
-            " devices."
+            "Run kubectl get resourceslices -o yaml, and compare the devices of this node with the machine. If"
+            " they are right, all pods of the job must have room on this node: otherwise request fewer devices."
         )
         yield Finding(_CHECK, subject, WARN, measured, "as many devices on several nodes", why, remedy)
 
@@ -362,7 +366,10 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
             join_first(found),
             f"at most {MOST_OF_NODE} devices on a node",
             why,
-            "Check the driver's pod and the kubelet on these nodes.",
+            (
+                "Run kubectl get resourceslices -o yaml, and compare the devices of these nodes with the machines."
+                " Restart the driver's pod on a node whose number is wrong."
+            ),
         )
 
 

@@ -20,8 +20,9 @@ from ..scope import LintedTemplate, is_gpu
 
 _CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
 _LOOK = (
-    "Run kubectl get computedomains -n NAMESPACE -o yaml, read the logs of the compute-domain daemons, and correct the"
-    " error in them."
+    "Run kubectl get computedomains -A -o yaml to see the state of each node, and kubectl get pods -A -o wide |"
+    " grep computedomain to find the daemon of a node that is not ready. Correct the error in its log (kubectl"
+    " logs)."
 )
 #: nodes in one text
 _SHOWN = 5
@@ -139,9 +140,17 @@ def _check_domain(
         remedy = (
             "Create a ComputeDomain with this name in channel.resourceClaimTemplate, and remove the template."
             if absent
-            else "Give the user the rights that docs/job.md lists."
+            else "Give the user of the kubeconfig the rights that docs/job.md lists."
         )
-        yield Finding(_CHECK, subject, UNKNOWN, "no ComputeDomain" if absent else "not read", _EXPECTED, why, remedy)
+        yield Finding(
+            _CHECK,
+            subject,
+            UNKNOWN,
+            "no ComputeDomain" if absent else "ComputeDomains not read",
+            _EXPECTED,
+            why,
+            remedy,
+        )
         return
     pods = [pod for pod in world.claiming_pods if template in pod.templates]
     if not pods:
@@ -226,7 +235,9 @@ def _check_cliques(
     if contrary:
         why = f"The label {CLIQUE_LABEL} is wrong or old, so a job that selects nodes by it gets nodes without NVLink."
         remedy = (
-            "Restart GPU Feature Discovery on these nodes, and compare with nvidia-smi --query-gpu=fabric.cliqueId."
+            "Restart GPU Feature Discovery on these nodes: delete its pods (kubectl -n gpu-operator get pods -o"
+            " wide -l app=gpu-feature-discovery). The label must then equal nvidia-smi"
+            " --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on the node."
         )
         yield Finding(_CHECK, subject, WARN, join_first(contrary, _SHOWN), _EXPECTED, why, remedy)
 
