@@ -46,8 +46,8 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
         else ""
     )
     remedy = (
-        f"If an error contains 'forbidden', {rights[:1].lower()}{rights[1:]}{busy} If an object has an invalid format, ask"
-        f" its owner to correct it. {again}"
+        f"If an error contains 'forbidden', {rights[:1].lower()}{rights[1:]}{busy} If an object has an invalid"
+        f" format, ask its owner to correct it. {again}"
     )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
 
