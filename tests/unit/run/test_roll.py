@@ -739,7 +739,7 @@ def roll_until_an_error(operator: Operator, breaks: typing.Callable[[str, str], 
     """
     intent = ClusterIntent(pause_health_checks=True)
     prepared = roller(operator, intent).prepare(CONFIGS, check_mode=False)
-    real = {"list": operator.list, "patch": operator.patch}
+    real: dict[str, typing.Callable[..., typing.Any]] = {"list": operator.list, "patch": operator.patch}
 
     def request(method: str, kind: str, *more: typing.Any, **options: typing.Any) -> typing.Any:
         if breaks(method, kind):
