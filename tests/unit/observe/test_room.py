@@ -50,7 +50,7 @@ def room(*pods: Data, **allocatable: typing.Any) -> NodeRoom:
 
 
 def test_pods_that_stay_and_pods_that_may_go_are_apart() -> None:
-    mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    mirror: Data = {"annotations": {"kubernetes.io/config.mirror": "x"}}
     found = room(
         pod("ds", container("100m", "50Mi"), owner="DaemonSet"),
         pod("static", container("250m"), owner="Node", **mirror),
