@@ -10,12 +10,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line_rates import find_line_rates
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.pcie_rates import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.pcie_rates import (
     compute_most_of_pcie,
     compute_sustained_gbps,
     find_pcie,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line_rates import find_line_rates
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError

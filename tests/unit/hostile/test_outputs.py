@@ -42,7 +42,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.markup impor
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines import lines_of
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"

@@ -19,7 +19,7 @@ from ansible.executor.stats import AggregateStats
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import passed_over
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines import (
     Stage,
     choose_tone,
     describe_changed,

@@ -13,13 +13,12 @@ import typing
 from ..._model.base.phrases import count_of, describe_read_remedy, describe_rerun, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.networks import NvIpamPool
-from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
+from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError
-from ..._parse.kubernetes.nv_ipam import Blocks
-from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool, is_pool
+from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool
+from .pool_in_use import SHOWN, check_pool
 from .pools import build_invalid_range, count_needed_on_a_node, describe_need, find_pool
 
 #: end of the reason for a network that is not valid
@@ -31,7 +30,6 @@ _USES = {
     "node": "address of a node",
     "attachment": "NetworkAttachmentDefinition",
 }
-_SHOWN = 5
 
 
 def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> tuple[Finding, ...]:
@@ -68,7 +66,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         if isinstance(pool, Pool):
             findings.append(_check_free(fabric, pool, nodes, seen))
         else:
-            findings.append(_check_pool(fabric, pool, nodes, seen))
+            findings.append(check_pool(fabric, pool, nodes, seen))
         overlaps = find_overlaps(ipam, pool.network, known)
         overlapping.append((fabric.name, overlaps))
         findings.append(_check_overlap(fabric, pool.network, len(known), overlaps))
@@ -149,7 +147,7 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     if not leaks:
         leaked = "leaked ones not determined" if seen.errors else "none leaked"
         return build_pass("network.addresses", fabric.name, f"{left} addresses available, {leaked}", expected)
-    pods = join_first(sorted(f"{lease.pod or 'pod not recorded'} {lease.address}" for lease in leaks), _SHOWN)
+    pods = join_first(sorted(f"{lease.pod or 'pod not recorded'} {lease.address}" for lease in leaks), SHOWN)
     measured = f"{left} addresses available, {len(leaks)} still allocated to pods that no longer hold them: {pods}"
     why = (
         "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods, which"
@@ -165,128 +163,6 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
 
 
-def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
-    """Check for nv-ipam that the pool exists, that it matches the intent, and that each node has a share of it.
-
-    :param pool: nv-ipam pool of the fabric
-    :param seen: addresses that are in use in the cluster
-    """
-    wanted = fabric.pool or NvIpamPool("")
-    name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
-    share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
-    expected = f"{name}: {pool.network}, {_format_node_share(wanted.kind, share)} per node"
-    found = next((item for item in seen.pools if is_pool(item, wanted)), None)
-    broken = [item for item in seen.unread_pools if is_pool(item, wanted)]
-    if found is None and broken:
-        return _build_broken(fabric, broken[0], expected)
-    if found is None:
-        if wanted.create:
-            return build_pass("network.address_pool", fabric.name, "does not exist yet", expected)
-        why = (
-            "The pool does not exist, and stage network does not create it (pool.create is false). Pods would get no"
-            " address."
-        )
-        return Finding(
-            "network.address_pool",
-            fabric.name,
-            FAIL,
-            "pool absent",
-            expected,
-            why,
-            "Create the pool, correct pool.name and pool.namespace, or set pool.create: true. Then run stage network"
-            " again.",
-        )
-    measured = (
-        f"{found.network or 'no network'}, {_format_node_share(found.kind, found.share)} per node, address blocks for"
-        f" {count_of(len(found.nodes), 'node')}"
-    )
-    if (found.network, found.share) != (str(pool.network), share):
-        return _check_other(fabric, found, measured, expected, wanted.create)
-    missing = sorted(set(nodes) - set(found.nodes))
-    if not missing:
-        return build_pass("network.address_pool", fabric.name, measured, expected)
-    why = (
-        f"nv-ipam has not given an address block to these nodes, so pods on them get no address:"
-        f" {join_first(missing, _SHOWN)}."
-    )
-    remedy = (
-        f"Read the pool: kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o"
-        " yaml. If its nodeSelector excludes the nodes, correct it. If status.allocations uses the whole range, enlarge"
-        " the range. Otherwise read the log: kubectl -n nvidia-network-operator logs deployment/nv-ipam-controller."
-        " Then run stage network again."
-    )
-    return Finding(
-        "network.address_pool",
-        fabric.name,
-        FAIL,
-        f"{measured}; {count_of(len(missing), 'node')} without an address block",
-        f"{expected}; an address block for each node",
-        why,
-        remedy,
-    )
-
-
-def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
-    """Return the finding about a pool of nv-ipam in the cluster that could not be read.
-
-    :param broken: the pool, with the reason
-    :param expected: pool that the intent requires, in words
-    """
-    return Finding(
-        "network.address_pool",
-        fabric.name,
-        UNKNOWN,
-        "not read",
-        expected,
-        f"The pool in the cluster is invalid: {format_clause(broken.why)}.",
-        f"Run kubectl -n {broken.namespace} edit {broken.kind.lower()}s.nv-ipam.nvidia.com {broken.name}, and"
-        " correct the field that the error under 'why' names. Then run stage network again.",
-    )
-
-
-def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
-    """Return the finding about a pool of nv-ipam in the cluster that differs from the intent: a failure if the run does
-    not create pools, otherwise a warning if nodes have addresses of it.
-
-    :param found: the pool in the cluster
-    :param measured: description of that pool
-    :param expected: pool that the intent requires, in words
-    :param create: whether the run creates and changes the pool
-    """
-    if not create:
-        why = (
-            "The pool in the cluster differs from the intent, so the address count of the intent does not apply to it."
-        )
-        return Finding(
-            "network.address_pool",
-            fabric.name,
-            FAIL,
-            measured,
-            expected,
-            why,
-            "Correct range and pool in the intent, or change the pool in the cluster. Then run stage network again.",
-        )
-    if not found.nodes:
-        return build_pass("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
-    why = (
-        "The run changes the pool to the values of the intent. nv-ipam then discards the address blocks of all nodes."
-        " Running pods keep their addresses, but nv-ipam may give the same addresses to other pods."
-    )
-    return Finding(
-        "network.address_pool",
-        fabric.name,
-        WARN,
-        measured,
-        expected,
-        why,
-        "Stop the pods of this network, or set a new pool.name. Then run stage network again.",
-    )
-
-
-def _format_node_share(kind: str, share: typing.Optional[int]) -> str:
-    return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
-
-
 def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overlaps) -> Finding:
     """Return the finding on the overlaps of a fabric with networks in use.
 
@@ -300,10 +176,10 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
             nodes = sorted({overlap.item.node for overlap in found.claimed})
             measured = (
                 f"{network} overlaps with no network in use; addresses that a single node reports have their own"
-                f" finding: {join_first(nodes, _SHOWN)}"
+                f" finding: {join_first(nodes, SHOWN)}"
             )
         return build_pass("network.address_overlap", fabric.name, measured, expected)
-    measured = join_first([str(overlap) for overlap in found.real], _SHOWN, "; ")
+    measured = join_first([str(overlap) for overlap in found.real], SHOWN, "; ")
     if all(overlap.item.kind == "attachment" for overlap in found.real):
         # tenants write them as they like, and must not keep a fabric from being made
         why = (
@@ -354,7 +230,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
         )
     if seen.errors:
         why = (
-            f"Some networks of the cluster are unknown: {format_clause('; '.join(seen.errors[:_SHOWN]))}. They may"
+            f"Some networks of the cluster are unknown: {format_clause('; '.join(seen.errors[:SHOWN]))}. They may"
             " overlap with the ranges of the fabrics."
         )
         remedy = (
@@ -389,7 +265,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             )
         )
     if seen.unclear:
-        why = f"The addresses of these attachments are unknown: {format_clause('; '.join(seen.unclear[:_SHOWN]))}."
+        why = f"The addresses of these attachments are unknown: {format_clause('; '.join(seen.unclear[:SHOWN]))}."
         measured = f"{count_of(len(seen.unclear), 'attachment')} not compared"
         findings.append(
             Finding(

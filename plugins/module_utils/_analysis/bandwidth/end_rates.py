@@ -12,7 +12,7 @@ from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import RdmaPod
 from ..fleet.line_rates import HcaRates
-from ..fleet.pcie_rates import compute_most_of_pcie
+from .pcie_rates import compute_most_of_pcie
 
 #: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card
 #: (that address less the function)

@@ -22,10 +22,10 @@ from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopol
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca, NodeHcas
+from ..bandwidth.pcie_rates import Pcie, find_pcie
 from .bonds import count_links
 from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
 from .hcas_of_fabric import Member, Subnets, resolve_members
-from .pcie_rates import Pcie, find_pcie
 from .witnesses import Boards, find_witnessed
 
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)

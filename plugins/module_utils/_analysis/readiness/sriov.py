@@ -25,6 +25,7 @@ from ..controllers.sriov.policies import nearest_match, policy_selects, takes_no
 from ..controllers.sriov.sync_errors import add_cause, explain
 from .plain_network import find_first_missing
 from .sriov_drain import DrainTurns, describe_drain, is_draining
+from .sriov_judgements import describe_node_readiness, make_failed_judgement, make_waiting_judgement
 from .sriov_state import describe_unmade, describe_unwritten
 from .state import ClusterState, Judgement, Target
 
@@ -67,10 +68,10 @@ def judge_node(
             "Stop the reboots: delete the policy, and read the log of the config daemon for the setting that does not"
             " survive a reboot (firmware, kernel arguments)."
         )
-        return _make_failed_judgement(target, name, detail, remedy)
+        return make_failed_judgement(target, name, detail, remedy)
     if history.losses >= LOSSES:
         detail = f"the node changed from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
-        return _make_failed_judgement(
+        return make_failed_judgement(
             target,
             name,
             detail,
@@ -87,7 +88,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
     :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     if observed.unread:
-        return _make_waiting_judgement(
+        return make_waiting_judgement(
             target,
             name,
             "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(observed.unread.items())),
@@ -95,7 +96,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
     node = observed.nodes.get(name)
     if node is None:
         seen = ", ".join(sorted(observed.nodes)) or "none"
-        return _make_failed_judgement(
+        return make_failed_judgement(
             target,
             name,
             f"the cluster has no node {name}; its nodes are: {seen}",
@@ -109,7 +110,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
             f"policy {' or '.join(target.policies) or 'of this fabric'} does not exist, so no policy requests virtual"
             " functions here"
         )
-        return _make_failed_judgement(
+        return make_failed_judgement(
             target,
             name,
             detail,
@@ -118,7 +119,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
         selector = ", ".join(f"{key}={value}" for key, value in sorted(policies[0].node_selector.items()))
-        return _make_failed_judgement(
+        return make_failed_judgement(
             target,
             name,
             f"the node does not have the label {selector} of the policy",
@@ -127,8 +128,8 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
     state = observed.states.get(name)
     if state is None:
         detail = "the operator has not created a SriovNetworkNodeState for the node"
-        return _make_waiting_judgement(
-            target, name, f"{detail}{_describe_node_readiness(node)}", "node_lost" if not node.ready else "not_seen"
+        return make_waiting_judgement(
+            target, name, f"{detail}{describe_node_readiness(node)}", "node_lost" if not node.ready else "not_seen"
         )
     return _judge_state(target, node, state, mine[0], observed, turns)
 
@@ -143,7 +144,7 @@ def _judge_attached(target: Target, node: ClusterNode, observed: ClusterState) -
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, observed)
     if missing is not None:
-        return _make_waiting_judgement(target, node.name, missing.detail, missing.suspect, offered=offered)
+        return make_waiting_judgement(target, node.name, missing.detail, missing.suspect, offered=offered)
     parts = [
         *target.objects,
         f"NetworkAttachmentDefinition {target.attachment}" if target.attachment else "",
@@ -165,10 +166,10 @@ def _judge_state(
     name = node.name
     if not state.interfaces:
         return _add_daemon_state(
-            _make_waiting_judgement(
+            make_waiting_judgement(
                 target,
                 name,
-                f"the config daemon has not reported the interfaces of the node yet{_describe_node_readiness(node)}",
+                f"the config daemon has not reported the interfaces of the node yet{describe_node_readiness(node)}",
             ),
             node,
             observed,
@@ -187,30 +188,29 @@ def _judge_state(
     if missing:
         detail = (
             f"the operator has not written policy {policy.name} into the desired state of the node yet:"
-            f" {missing}{_describe_node_readiness(node)}"
+            f" {missing}{describe_node_readiness(node)}"
         )
-        return _make_waiting_judgement(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
+        return make_waiting_judgement(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
     if state.sync_status == "Failed":
         return _sync_failed(target, name, state, observed, matched)
     if is_draining(state):
         detail, suspect = describe_drain(target, node, state, observed, turns)
-        return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect, matched)
+        return make_waiting_judgement(target, name, f"{detail}{describe_node_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
         detail = (
-            "the config daemon is working (syncStatus"
-            f" {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
+            f"the config daemon is working (syncStatus {state.sync_status or 'not set'}){describe_node_readiness(node)}"
         )
         return _add_daemon_state(
-            _make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
+            make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
         )
     missing = describe_unmade(state, matched)
     if missing:
         detail = (
             "syncStatus is Succeeded, but that status is older than the policy:"
-            f" {missing}{_describe_node_readiness(node)}"
+            f" {missing}{describe_node_readiness(node)}"
         )
         return _add_daemon_state(
-            _make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
+            make_waiting_judgement(target, name, detail, "", matched), node, observed, "sync_stuck"
         )
     return _judge_offer(target, node, policy, matched, observed)
 
@@ -231,12 +231,8 @@ def _sync_failed(
     if explain(error) is None and explain(observed.logs.get(name, "")) is not None:
         error = f"{error or 'no reason reported'}; the log of the config daemon contains: {observed.logs[name]}"
     detail, remedy = add_cause(error)
-    judgement = _make_waiting_judgement(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
+    judgement = make_waiting_judgement(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
-
-
-def _describe_node_readiness(node: ClusterNode) -> str:
-    return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason reported'}"
 
 
 def _add_daemon_state(judgement: Judgement, node: ClusterNode, observed: ClusterState, suspect: str) -> Judgement:
@@ -278,19 +274,19 @@ def _judge_offer(
             if offered is not None
             else f"does not offer {target.resource} (expected: {wanted})"
         )
-        detail = f"the virtual functions exist, but the node {seen}{_describe_node_readiness(node)}"
+        detail = f"the virtual functions exist, but the node {seen}{describe_node_readiness(node)}"
         if not node.ready:
-            return _make_waiting_judgement(target, node.name, detail, "node_lost", matched, offered)
+            return make_waiting_judgement(target, node.name, detail, "node_lost", matched, offered)
         why, remedy = why_not_offered(node, target.resource, wanted)
         return Judgement(
             SyncNode(target.fabric, node.name, "waiting", f"{detail}. {why}", remedy, matched, offered), "not_offered"
         )
     if not node.ready:
-        return _make_waiting_judgement(
-            target, node.name, f"all objects exist{_describe_node_readiness(node)}", "node_lost", matched, offered
+        return make_waiting_judgement(
+            target, node.name, f"all objects exist{describe_node_readiness(node)}", "node_lost", matched, offered
         )
     if target.attachment not in observed.attachments:
-        return _make_waiting_judgement(
+        return make_waiting_judgement(
             target,
             node.name,
             f"the operator has not created the NetworkAttachmentDefinition {target.attachment}",
@@ -301,7 +297,7 @@ def _judge_offer(
     machines = find_machine_pool(node, observed.machine_pools.values())
     if machines and pool_may_roll(machines, node):
         detail = f"all objects exist, but the node may reboot once more: {describe_pool(machines)}"
-        return _make_waiting_judgement(target, node.name, detail, "", matched, offered)
+        return make_waiting_judgement(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
 
@@ -332,29 +328,6 @@ def _wrong_selection(
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, remedy, matched), "wrong_selection")
 
 
-def _make_waiting_judgement(
-    target: Target,
-    name: str,
-    detail: str,
-    suspect: str = "",
-    matched: tuple[str, ...] = (),
-    offered: typing.Optional[int] = None,
-) -> Judgement:
-    """Return the judgment of a node that is not ready yet.
-
-    :param name: name of the node
-    :param detail: the condition that is not met
-    :param suspect: kind of the cause, which limits how long the state may last; empty for no limit but that of the wait
-    :param matched: PCI addresses of the physical functions that the policy selects
-    :param offered: number of allocatable functions; None if unknown
-    """
-    return Judgement(SyncNode(target.fabric, name, "waiting", detail, matched=matched, allocatable=offered), suspect)
-
-
-def _make_failed_judgement(target: Target, name: str, detail: str, remedy: str) -> Judgement:
-    return Judgement(SyncNode(target.fabric, name, "failed", detail, remedy))
-
-
 def judge_release(targets: typing.Iterable[Target], observed: ClusterState) -> tuple[Judgement, ...]:
     """Return the judgment of each node while the fabrics are removed from it. The conditions are: no policy, no desired
     interface, no virtual function, no offered resource.
@@ -373,19 +346,19 @@ def _judge_release(target: Target, name: str, observed: ClusterState, turns: Dra
     :param observed: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     if observed.unread:
-        return _make_waiting_judgement(
+        return make_waiting_judgement(
             target,
             name,
             "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(observed.unread.items())),
         )
     left = [policy for policy in target.policies if policy in observed.policies]
     if left:
-        return _make_waiting_judgement(target, name, f"policy {', '.join(left)} still exists")
+        return make_waiting_judgement(target, name, f"policy {', '.join(left)} still exists")
     state, node = observed.states.get(name), observed.nodes.get(name)
     if state is not None:
         wanted = [item.address for item in state.wanted if set(item.policies) & set(target.policies)]
         if wanted:
-            return _make_waiting_judgement(
+            return make_waiting_judgement(
                 target,
                 name,
                 f"the desired state of the operator still contains virtual functions on {', '.join(wanted)}",
@@ -401,14 +374,12 @@ def _judge_release(target: Target, name: str, observed: ClusterState, turns: Dra
             return _sync_failed(target, name, state, observed)
         if held and node is not None and is_draining(state):
             detail, suspect = describe_drain(target, node, state, observed, turns)
-            return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect)
+            return make_waiting_judgement(target, name, f"{detail}{describe_node_readiness(node)}", suspect)
         if held:
-            return _make_waiting_judgement(
-                target, name, f"virtual functions still exist: {', '.join(held)}", "vfs_left"
-            )
+            return make_waiting_judgement(target, name, f"virtual functions still exist: {', '.join(held)}", "vfs_left")
     left_over = (
         (node.allocatable.get(target.resource) or node.unread.get(target.resource)) if node is not None else None
     )
     if left_over:
-        return _make_waiting_judgement(target, name, f"the node still offers {left_over} {target.resource}")
+        return make_waiting_judgement(target, name, f"the node still offers {left_over} {target.resource}")
     return Judgement(SyncNode(target.fabric, name, "ready", f"no virtual function and no {target.resource}"))

@@ -101,9 +101,7 @@ class PathTable:
         self._over: dict[int, tuple[list[tuple[int, int]], typing.Iterator[tuple[int, int]]]] = {}
 
     def _add(self, link: Link) -> None:
-        """Add the two directions of a link of the topology, with their rate. A link to a device that is neither a
-        switch nor an end is left out.
-        """
+        """Add both directions of a link with their rate. Leave out a link to an unknown device."""
         near, far = _port(link.a), _port(link.b)
         if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
             return
@@ -155,8 +153,7 @@ class PathTable:
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
-        """Return whether the forwarding tables lead from one end to another, over any links. Some fabrics do not route
-        between rails.
+        """Return whether the forwarding tables lead from one end to another, which some do not between rails.
 
         :param source: index of the sending HCA port in ``PathTable.ends``
         :param target: index of the receiving HCA port in ``PathTable.ends``
@@ -198,8 +195,7 @@ class PathTable:
         return self._up[end] ^ 1
 
     def way(self, source: int, target: int) -> typing.Optional[Way]:
-        """Return the indices in ``directions`` of the link directions that a packet takes from one HCA port to another,
-        in this order. Return None if the path is unknown.
+        """Return the indices in ``directions`` of the path from one HCA port to another; None if it is unknown.
 
         :param source: index of the sending HCA port in ``PathTable.ends``
         :param target: index of the receiving HCA port in ``PathTable.ends``
@@ -223,12 +219,7 @@ class PathTable:
         return found
 
     def _compute_way(self, source: int, target: int) -> typing.Union[Way, str]:
-        """Return the numbers of the links from one end to another one, or the reason why they are not known. Where
-        switches choose the links, a placeholder stands for all links between two leaves, or for those of one flow.
-
-        :param source: number of the sending end
-        :param target: number of the receiving end
-        """
+        """Return the links from one end to another one by leaves or forwarding tables, or why they are unknown."""
         near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None or not self.spread:
             return self._by_tables(source, target)
@@ -244,12 +235,7 @@ class PathTable:
         return (self._up[source], self._between[key], self.down(target))
 
     def _by_tables(self, source: int, target: int) -> typing.Union[Way, str]:
-        """Return the numbers of the links from one end to another one by the forwarding tables of the switches, or the
-        reason why a table does not lead there.
-
-        :param source: number of the sending end
-        :param target: number of the receiving end
-        """
+        """Return the links from one end to another one by forwarding tables, or why the tables do not lead there."""
         near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None:
             return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
@@ -322,19 +308,15 @@ class PathTable:
             found.append(pair)
 
     def _pairs_over(self, number: int) -> typing.Iterator[tuple[int, int]]:
-        """Yield pairs of ends, as sender and receiver, whose packets may use a direction of a link.
-
-        :param number: number of the direction
-        """
+        """Yield the pairs of ends, as sender and receiver, whose packets may use a direction of a link."""
         direction = self.directions[number]
         if number in self.flows:
             yield self.flows[number]
             return
         if direction.between:
-            pairs = (
+            yield from (
                 (source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source]
             )
-            yield from pairs
             return
         if direction.target in self._end_of:
             targets = [self._end_of[direction.target]]

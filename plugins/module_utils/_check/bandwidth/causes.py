@@ -204,8 +204,8 @@ CAUSES: dict[str, Cause] = {
         "The scheduler could not place the measuring pod on the node.",
         "If the details name Insufficient cpu or Insufficient memory, lower pods.cpu or pods.memory of the fabric to"
         " what kubectl describe node NODE shows as Allocatable less Allocated resources, divided by the number of"
-        " rails. If they name a taint, add it to pods.tolerations of the fabric. If they name the resource of the fabric, end the"
-        " pods that hold its virtual functions. Then run stage bandwidth again, with --tags bandwidth if the intent"
+        " rails. If they name a taint, add it to pods.tolerations of the fabric. If they name the resource of the"
+        " fabric, end the pods that hold its virtual functions. Then run stage bandwidth again, with --tags bandwidth if the intent"
         " was changed.",
     ),
     "container": Cause(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing
 
+from ..._analysis.bandwidth.pcie_rates import Pcie
 from ..._analysis.fleet.line_rates import HcaRates, LineRates
-from ..._analysis.fleet.pcie_rates import Pcie
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband

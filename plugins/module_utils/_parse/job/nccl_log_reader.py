@@ -17,7 +17,7 @@ from ..pods import libibverbs
 from . import transports
 from .nccl_memory import OF_PLACE, OF_PROCESS, OF_THREAD, LogTooLarge, MemoryBudget, SourceTooLarge
 from .nccl_message import MessageReader
-from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread
+from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread, mark_unanswered
 from .problem_list import ProblemList
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
@@ -202,7 +202,7 @@ class NcclLogReader:
         ]
         communicators = self._name_communicators(processes)
         for ranks in communicators.values():
-            _mark_unanswered(ranks)
+            mark_unanswered(ranks)
         named = [
             NcclCommunicator(
                 name, next(iter(ranks.values())).size, tuple(ranks[rank].build_rank() for rank in sorted(ranks))
@@ -395,17 +395,3 @@ class NcclLogReader:
             self._charge_memory_budget(OF_PLACE, head[1])
         own = (process.oob[1], process.bootstrap[1]) if process else ()
         self._problems.add_text(message, self._lines, head[1], head[4] or "", own)
-
-
-def _mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Record in each rank of a communicator the channels about which only the rank at the other end wrote a line.
-    Normally both ends of a connection over the network write one.
-
-    :param ranks: ranks of the communicator, by rank number
-    """
-    for number, rank in ranks.items():
-        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
-            for link in mine:
-                other = ranks.get(link & 0xFFFFFFFF)
-                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
-                    other.unanswered.add(link >> 32)

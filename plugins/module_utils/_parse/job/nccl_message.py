@@ -224,9 +224,7 @@ class MessageReader:
         return stray
 
     def _read_communicator(self, thread: LogThread, message: str) -> None:
-        """Read a line about a communicator: begin a rank when NCCL starts or completes it, and complete it with what
-        the thread has logged before. A line about the number of nodes is read too.
-        """
+        """Read a line about a communicator: begin a rank, or complete it. Read a line about its number of nodes too."""
         found = _COMMUNICATOR.fullmatch(message)
         if found is None:
             nodes = _NODES.fullmatch(message)
@@ -318,9 +316,7 @@ class MessageReader:
             self.add_version(version)
 
     def _read_choice(self, thread: LogThread, message: str) -> None:
-        """Read a line about the algorithm and the protocol of a collective, in the form of any version of NCCL, and
-        keep the choice once.
-        """
+        """Read a line about the algorithm and the protocol of a collective, of any version of NCCL."""
         found, numbered = _CHOICE.fullmatch(message), _NUMBERED.fullmatch(message)
         if found and int(found[5]) <= int(found[6]) < MOST_CHANNELS:
             choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.pcie_rates import find_pcie
+from ..._analysis.bandwidth.pcie_rates import find_pcie
 from ..._check.discover.ports import find_trouble
 from ..._check.tuning.rows import explain_why_unread
 from ..._model.node.hca import Hca, Port

@@ -17,7 +17,7 @@ from ansible import constants
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines import (
     Stage,
     choose_tone,
     describe_changed,

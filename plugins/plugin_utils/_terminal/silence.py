@@ -13,7 +13,7 @@ import threading
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import FIRST_SILENCE, MOST_SILENCE
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines import FIRST_SILENCE, MOST_SILENCE
 
 _LOOK_SECONDS = 1.0
 
