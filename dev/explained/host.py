@@ -107,6 +107,32 @@ EXPLAINED: dict[str, Explanation] = {
             " other; or set the arguments in the boot loader of the node. Then run stages `platform` and `host` again."
         ),
     ),
+    "host.kubelet": Explanation(
+        means=(
+            "The kubelet of a node runs with other settings than the intent requires, so pods may get GPUs, NICs and"
+            " CPUs of different NUMA nodes."
+        ),
+        measured=(
+            "The policies of the topology manager and the CPU manager, and the reserved CPUs, from the configuration"
+            " file, the drop-ins, the flags and the state file of the kubelet. Stage `tuning` reads them."
+        ),
+        causes=(
+            "A drop-in of `--config-dir`, or a flag, overrides the configuration file that the KubeletConfig writes.",
+            "Another KubeletConfig, a MachineConfig or a PerformanceProfile writes the configuration of the kubelet.",
+            "The pool of the node is paused or not updated, or the KubeletConfig does not select it.",
+            "This run rolled the node after stage `tuning` read its kubelet (warn).",
+            "The kubelet could not be read (unknown).",
+        ),
+        look=(
+            "kubectl get --raw /api/v1/nodes/NODE/proxy/configz",
+            "systemctl cat kubelet",
+            "oc get kubeletconfig,machineconfig,performanceprofile",
+        ),
+        remedy=(
+            "Remove the value that overrides the KubeletConfig, and restart the kubelet. Then run stages `tuning` and"
+            " `host` again."
+        ),
+    ),
     "host.memlock": Explanation(
         means=(
             "A pod can lock less memory than the intent requires. A job that registers more memory fails with `Cannot"

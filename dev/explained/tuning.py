@@ -108,11 +108,15 @@ EXPLAINED: dict[str, Explanation] = {
             "The kubelet does not place pods as a training job needs: the CPUs, memory, GPUs and NICs of a pod can be"
             " on different NUMA nodes."
         ),
-        measured="Settings of the kubelet, from its configuration on the node.",
+        measured=(
+            "Settings of the kubelet, from its configuration file, its drop-ins (`--config-dir`), the flags of its"
+            " process, and the state files of its CPU and memory managers."
+        ),
         causes=(
             "The CPU manager has its default policy (none).",
             "The topology manager has no policy, or the policy best-effort.",
             "A KubeletConfig does not select the pool of the node.",
+            "A drop-in of `--config-dir` or a flag of the kubelet overrides its configuration file.",
         ),
         look=(
             "kubectl get --raw /api/v1/nodes/NODE/proxy/configz",

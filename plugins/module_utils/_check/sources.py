@@ -209,7 +209,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "runtimes": OfNodes("containerd", key="limit"),
         "platforms": PLATFORM,
         "hcas": HCAS,
-        # how a kernel is built, of which GPUDirect RDMA by DMA-BUF depends
+        # how a kernel is built, of which GPUDirect RDMA by DMA-BUF depends, and how the kubelet runs
         "tunings": TUNING,
         "policies": OfCluster("cluster_policy", "policies"),
         # by which nodes of a MachineConfigPool get their kernel arguments

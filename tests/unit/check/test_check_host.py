@@ -708,6 +708,73 @@ def test_a_machine_config_counts_where_this_run_has_seen_it_reach_the_node(
     assert status != "fail" or ("paused" in found.why and "machineconfigpools" in found.remedy)
 
 
+WISH = Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-3")
+
+
+def of_kubelet(
+    values: typing.Mapping[str, str], unread: typing.Optional[dict[str, str]] = None, **facts: typing.Any
+) -> list[Finding]:
+    """What is said of the kubelet of a node, whose tuning has these values and those of the intent."""
+    rows = {"topology_manager": "single-numa-node", "cpu_manager": "static", "reserved_cpus": "0,1-3", **values}
+    tuning = NodeTuning({row: (RowReading(value),) for row, value in rows.items() if value}, unread or {})
+    given = host.Facts(("a",), **{"tunings": {"a": ObservedTuning(tuning)}, **facts})
+    return [item for item in host.check(intent(kubelet=WISH), given) if item.check == "host.kubelet"]
+
+
+@pytest.mark.parametrize(
+    ("values", "measured"),
+    [
+        ({"topology_manager": "best-effort"}, "topology_manager_policy best-effort"),
+        ({"cpu_manager": "none"}, "cpu_manager_policy none"),
+        ({"reserved_cpus": "none"}, "reserved_system_cpus none"),
+        ({"reserved_cpus": "0-4", "cpu_manager": "none"}, "cpu_manager_policy none, reserved_system_cpus 0-4"),
+    ],
+)
+def test_a_kubelet_that_runs_otherwise_than_the_intent_asks_fails(
+    values: typing.Mapping[str, str], measured: str
+) -> None:
+    """The KubeletConfig is accepted and its pool reached it, as the finding network.kubelet says."""
+    (found,) = of_kubelet(values)
+    assert (found.subject, found.status, found.measured) == ("a", "fail", measured)
+    assert found.expected == (
+        "topology_manager_policy single-numa-node, cpu_manager_policy static, reserved_system_cpus 0-3"
+    )
+    assert "a drop-in, a flag" in found.why and "systemctl cat kubelet on a" in found.remedy
+    # what was read before the roll may have changed since
+    (found,) = of_kubelet(values, plan=PLAN, rolls=(ROLL,))
+    assert (found.subject, found.status) == ("a", "warn") and measured in found.measured
+    (found,) = of_kubelet(values, plan=PLAN, rolls=(dataclasses.replace(ROLL, rolls=0),))
+    assert found.status == "fail"
+
+
+def test_a_kubelet_that_runs_as_the_intent_asks_passes() -> None:
+    assert [item.status for item in of_kubelet({})] == ["pass"]
+    assert [item.status for item in of_kubelet({}, plan=PLAN, rolls=(ROLL,))] == ["pass"]
+    no_rule = host.check(intent(kubelet=Kubelet(topology_manager_scope="pod")), host.Facts(("a",)))
+    assert "host.kubelet" not in {item.check for item in (*no_rule, *host.check(intent(), host.Facts(("a",))))}
+
+
+@pytest.mark.parametrize("rolls", [(), (ROLL,)], ids=["settled", "rolled"])
+@pytest.mark.parametrize(
+    ("values", "unread", "facts", "why"),
+    [
+        ({"topology_manager": ""}, {}, {}, "the node shows no such value"),
+        ({}, {"reserved_cpus": "the command line of the kubelet was not found"}, {}, "command line of the kubelet"),
+        ({}, {}, {"tunings": {"a": ObservedTuning(error="ssh: timeout")}}, "ssh: timeout"),
+        ({}, {}, {"tunings": {}}, "--limit"),
+    ],
+)
+def test_a_kubelet_that_was_not_read_is_unknown(
+    values: typing.Mapping[str, str],
+    unread: dict[str, str],
+    facts: dict[str, typing.Any],
+    why: str,
+    rolls: tuple[Roll, ...],
+) -> None:
+    (found,) = of_kubelet(values, unread, plan=PLAN, rolls=rolls, **facts)
+    assert (found.subject, found.status) == ("a", "unknown") and why in f"{found.why} {found.remedy}"
+
+
 def test_a_dry_run_plans_the_machine_config_that_it_would_make() -> None:
     given = host.Facts(("a",), platforms={"a": node("iommu=pt")}, applied=(MACHINE_CONFIG,), check_mode=True)
     assert arguments_of(given).status == "pass"

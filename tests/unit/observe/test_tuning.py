@@ -455,6 +455,129 @@ def test_a_kubeconfig_is_no_configuration_of_the_kubelet(server: Server) -> None
     assert server.shown("topology_manager") == {"none": ()} and server.shown("reserved_cpus") == {"0-3": ()}
 
 
+MAIN, DROP_INS = "var/lib/kubelet/config.yaml", "etc/openshift/kubelet.conf.d"
+BY_FILES = ("--config=/var/lib/kubelet/config.yaml", f"--config-dir=/{DROP_INS}")
+
+
+def of_kubelet(server: Server, *arguments: str, pid: int = 20, **of_process: typing.Any) -> None:
+    server.process(pid, "kubelet", 65536, **of_process)
+    (server.proc / str(pid) / "cmdline").write_text("".join(f"{item}\0" for item in ("/usr/bin/kubelet", *arguments)))
+
+
+def configure(server: Server, name: str, *settings: str) -> None:
+    head = ("apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration")
+    server.file(server.host, name, "\n".join((*head, *settings)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "drop_ins", "policy", "cpus"),
+    [
+        (BY_FILES, {}, "restricted", "0-3"),
+        (BY_FILES, {"99-site.conf": ("topologyManagerPolicy: none",)}, "none", "0-3"),
+        (BY_FILES, {"99-site.conf": ("reservedSystemCPUs: ''  # all for jobs",)}, "restricted", "none"),
+        (BY_FILES, {"99-site.conf": ("topologyManagerPolicy: null",)}, "none", "0-3"),
+        # in lexical order, those of subfolders in their place, and nothing else
+        (
+            BY_FILES,
+            {
+                "50-a/z.conf": ("topologyManagerPolicy: best-effort", "reservedSystemCPUs: 0-7"),
+                "9-b.conf": ("topologyManagerPolicy: single-numa-node",),
+                "10-c.conf": ("topologyManagerPolicy: none", "reservedSystemCPUs: 0-1"),
+                "99-d.yaml": ("topologyManagerPolicy: none",),
+            },
+            "single-numa-node",
+            "0-7",
+        ),
+        # flags override all files, and the last one counts
+        (
+            (*BY_FILES, "--topology-manager-policy=none", "--topology_manager_policy", "best-effort"),
+            {"99-site.conf": ("topologyManagerPolicy: single-numa-node",)},
+            "best-effort",
+            "0-3",
+        ),
+        ((*BY_FILES, "--reserved-cpus=4,5", "--", "--reserved-cpus=6"), {}, "restricted", "4,5"),
+        # without --config-dir no drop-in counts, and without --config no file
+        (BY_FILES[:1], {"99-site.conf": ("topologyManagerPolicy: none",)}, "restricted", "0-3"),
+        (BY_FILES[1:], {"99-site.conf": ("topologyManagerPolicy: best-effort",)}, "best-effort", "none"),
+        (("--kubeconfig=/etc/kubernetes/kubelet.conf",), {}, "none", "none"),
+    ],
+)
+def test_the_kubelet_is_read_as_it_merges_its_files_and_flags(
+    server: Server, arguments: tuple[str, ...], drop_ins: dict[str, tuple[str, ...]], policy: str, cpus: str
+) -> None:
+    configure(server, MAIN, "topologyManagerPolicy: restricted", "reservedSystemCPUs: 0-3")
+    for name, settings in drop_ins.items():
+        configure(server, f"{DROP_INS}/{name}", *settings)
+    of_kubelet(server, *arguments)
+    node = server.read()
+    assert {row: node.rows[row][0].value for row in ("topology_manager", "reserved_cpus")} == {
+        "topology_manager": policy,
+        "reserved_cpus": cpus,
+    }
+    assert node.unread == {}
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        DROP_INS,
+        "etc/kubernetes/kubelet.conf.d",
+        "var/lib/rancher/rke2/agent/etc/kubelet.conf.d",
+        "var/lib/rancher/k3s/agent/etc/kubelet.conf.d",
+    ],
+)
+def test_a_drop_in_of_a_kubelet_that_is_not_found_makes_its_settings_unknown(server: Server, folder: str) -> None:
+    # any user can give a process this name
+    of_kubelet(server, user=1000)
+    of_kubelet(server, pid=21, inside="\t1")
+    (server.host / folder).mkdir(parents=True)
+    assert server.shown("topology_manager") == {"restricted": ()}
+    configure(server, f"{folder}/99-site.conf", "topologyManagerPolicy: none")
+    node = server.read()
+    assert [*node.unread] == ["reserved_cpus", "topology_manager"]
+    assert f"{folder}/99-site.conf: the command line of the kubelet was not found" in node.unread["topology_manager"]
+    assert not {*node.unread} & {*node.rows} and "cpu_manager" in node.rows
+
+
+def _break_drop_in(server: Server) -> None:
+    server.file(server.host, f"{DROP_INS}/99-site.conf", "topologyManagerPolicy: none")
+
+
+def _remove_main_file(server: Server) -> None:
+    (server.host / MAIN).unlink()
+
+
+def _cut_command_line(server: Server) -> None:
+    of_kubelet(server, *BY_FILES, "--reserved-cpus")
+    (server.proc / "20/cmdline").write_text("kubelet\0--reserved-cpus")
+
+
+def _start_second_kubelet(server: Server) -> None:
+    of_kubelet(server, "--topology-manager-policy=none", pid=21)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_break_drop_in, "99-site.conf"),
+        (_remove_main_file, "config.yaml: the kubelet loads this file, and it does not exist"),
+        (_cut_command_line, "command line of the kubelet"),
+        (_start_second_kubelet, "several processes of the kubelet"),
+    ],
+)
+def test_what_the_kubelet_merges_and_can_not_be_read_is_no_value(
+    server: Server, change: typing.Callable[[Server], None], why: str
+) -> None:
+    of_kubelet(server, *BY_FILES)
+    # a process that is about to run another program has the same arguments for a moment
+    of_kubelet(server, *BY_FILES, pid=22)
+    assert server.shown("topology_manager") == {"restricted": ()}
+    change(server)
+    node = server.read()
+    assert [*node.unread] == ["reserved_cpus", "topology_manager"] and why in node.unread["topology_manager"]
+    assert not {*node.unread} & {*node.rows}
+
+
 def test_without_a_log_of_the_kernel_nobody_knows_of_faults(server: Server) -> None:
     (server.host / "dev/kmsg").unlink()
     node = server.read()

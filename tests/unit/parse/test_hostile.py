@@ -613,6 +613,10 @@ TUNING: dict[str, tuple[str, tuple[typing.Any, ...]]] = {
         "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n",
         (),
     ),
+    "parse_kubelet_arguments": (
+        "/usr/bin/kubelet\0--config=/etc/kubernetes/kubelet.conf\0--config-dir=/etc/openshift/kubelet.conf.d\0",
+        (),
+    ),
     "idle_arguments": ("quiet intel_idle.max_cstate=0 processor.max_cstate=1", ("none",)),
     "pci_realloc": ("quiet pci=noaer,realloc=off", ("unset",)),
     "traffic_class": ("Global tclass=106", ("unset",)),

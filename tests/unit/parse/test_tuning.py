@@ -88,6 +88,22 @@ def captured(name: str) -> str:
             '  "reservedSystemCPUs": "0-1,32"\n}',
             {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"},
         ),
+        (
+            tuning.parse_kubelet_settings,
+            '{"kind":"KubeletConfiguration","topologyManagerPolicy":"none","reservedSystemCPUs":null,"x":{"a":1}}',
+            {"topologyManagerPolicy": "none", "reservedSystemCPUs": ""},
+        ),
+        (
+            tuning.parse_kubelet_settings,
+            "kind: KubeletConfiguration\ntopologyManagerPolicy: none # a\ncpuManagerPolicy: ~\nreservedSystemCPUs: ''",
+            {"topologyManagerPolicy": "none", "cpuManagerPolicy": "", "reservedSystemCPUs": ""},
+        ),
+        (
+            tuning.parse_kubelet_arguments,
+            "/usr/bin/kubelet\0--config\0/a\0--config_dir=/b\0--node-labels=\0--reserved-cpus=\0",
+            tuning.KubeletArguments("/a", "/b", {"reservedSystemCPUs": ""}),
+        ),
+        (tuning.parse_kubelet_arguments, "kubelet\0--\0--config=/a\0", tuning.KubeletArguments("", "", {})),
         # of another mapping
         (tuning.parse_kubelet_settings, "kind: KubeletConfiguration\nx:\n    cpuManagerPolicy: static\n", {}),
         (
@@ -131,6 +147,11 @@ def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, valu
         (tuning.manager_policy, '{"defaultCpuSet":""}'),
         (tuning.manager_policy, '{"policyName":"none","policyName":"static"}'),
         (tuning.parse_kubelet_settings, "apiVersion: v1\nkind: Config\n"),
+        (tuning.parse_kubelet_settings, '{"kind":"KubeletConfiguration"'),
+        (tuning.parse_kubelet_settings, '{"kind":"KubeletConfiguration","topologyManagerPolicy":["none"]}'),
+        (tuning.parse_kubelet_arguments, ""),
+        (tuning.parse_kubelet_arguments, "kubelet\0--config"),
+        (tuning.parse_kubelet_arguments, "kubelet\0--topology-manager-policy=a b\0"),
         (tuning.traffic_class, "Permission denied"),
         (tuning.at_least_zero, "-1"),
         (dcb.parse_lossless_priorities, "{}"),

@@ -97,6 +97,7 @@ _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs 
 _MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
 _DERIVED = "The parser works it out of the same lines as what is judged."
 
+_SPEED = "It costs speed, which stage bandwidth measures; what the intent expects would fail."
 _NO_BMC = "A node whose BMC the inventory does not name is not asked."
 _TELLS = "It tells who sets the BIOS what to write, and what is in the way."
 
@@ -397,8 +398,18 @@ ROWS: tuple[Row, ...] = (
     Row(("clock",), ("node.error_seconds",), "The difference is measured."),
     Row(
         ("tuning",),
-        _rows((name for name in _ADVICE if name not in (*_TO_GPUS, "p2pdma")), "", "[]", "[].value"),
-        "It costs speed, which stage bandwidth measures; what the intent expects would fail.",
+        _rows(
+            (name for name in _ADVICE if name not in (*_TO_GPUS, "p2pdma", "topology_manager")), "", "[]", "[].value"
+        ),
+        _SPEED,
+        warns=True,
+    ),
+    Row(("tuning",), _rows(("topology_manager",), "", "[]", "[].value"), _SPEED, on=INFINIBAND, warns=True),
+    Row(
+        ("tuning",),
+        _rows(("topology_manager",), "[].value"),
+        "The machines were rolled since it was read, with the KubeletConfig; without a roll it fails.",
+        on=ROCE,
         warns=True,
     ),
     Row(("tuning",), _rows(_TO_GPUS, "", "[]", "[].value"), _GPU_MEMORY, warns=True),

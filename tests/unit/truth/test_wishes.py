@@ -13,13 +13,14 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import TuningRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 from . import page
 from .breaks import kind_of
-from .fleet import PAIR, Fleet, cluster_of, fabrics_of, healthy
+from .fleet import PAIR, ROCE, Fleet, cluster_of, fabrics_of, healthy
 from .judge import findings
 from .wishes import NEVER_CONTRADICTED, WISHES, Wish
 
@@ -87,6 +88,44 @@ def test_a_word_that_the_facts_contradict_closes_a_gate() -> None:
             others = {item.check for other in TABLE for item in judge(findings(fleet, other)).closing()}
             wrong.append(f"{wish.key}: {wish.check} does not close; what does is {sorted(others)}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("key", "wished", "row", "read"),
+    [
+        ("topology_manager_policy", "single-numa-node", "topology_manager", "best-effort"),
+        ("cpu_manager_policy", "static", "cpu_manager", "none"),
+        ("reserved_system_cpus", "0-7", "reserved_cpus", "none"),
+    ],
+)
+def test_a_kubelet_that_a_settled_cluster_runs_otherwise_closes_a_gate(
+    key: str, wished: str, row: str, read: str
+) -> None:
+    """All objects are in place and nothing is rolled, so that what a node shows is what it runs with."""
+    fleet, cluster = healthy(ROCE), copy.deepcopy(cluster_of(ROCE))
+    cluster["host"]["kubelet"] = {key: wished}
+    intent = parse_intent(fabrics_of(ROCE), [], cluster)
+
+    def closed(value: str) -> set[str]:
+        facts = dict(fleet.facts)
+        for source, fact in fleet.facts.items():
+            if kind_of(source) == "rolls":
+                facts[source] = tuple(dataclasses.replace(roll, rolls=0) for roll in fact)
+            elif kind_of(source) == "tuning":
+                facts[source] = {
+                    name: dataclasses.replace(
+                        seen,
+                        value=dataclasses.replace(seen.value, rows={**seen.value.rows, row: (RowReading(value),)}),
+                    )
+                    for name, seen in fact.items()
+                }
+        assert facts != fleet.facts
+        sick = dataclasses.replace(fleet, intent=intent, facts=facts)
+        return {
+            item.check for stage in ("tuning", "network", "host") for item in judge(findings(sick, stage)).closing()
+        }
+
+    assert closed(read) == {"host.kubelet"} and closed(wished) == set()
 
 
 @pytest.mark.parametrize("row", page.list_compared(), ids=lambda row: row.name)

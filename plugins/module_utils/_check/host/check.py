@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage host: check that the hosts meet the requirements of jobs other than the network: locked memory, GPUDirect RDMA,
-kernel arguments. Check ids: ``host.*``.
+kernel arguments, settings of the kubelet. Check ids: ``host.*``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from . import cluster_policy, gpudirect
+from . import cluster_policy, gpudirect, kubelet
 from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import choose_remedy
@@ -33,7 +33,8 @@ class Facts:
     :ivar proofs: results of the memory registrations by non-root pods
     :ivar policies: answer of cluster_policy; None if it did not run
     :ivar platforms: answer of node_info of each node about its kernel and GPU driver
-    :ivar tunings: tuning rows of each node, of which ``p2pdma`` shows how its kernel was built
+    :ivar tunings: tuning rows of each node, of which ``p2pdma`` shows how its kernel was built, and others with which
+        settings its kubelet runs
     :ivar hcas: HCAs of each node, of which those of the RDMA fabrics must access the memory of GPUs
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; empty if a MachineConfig
         sets the limit
@@ -77,6 +78,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         loaded = bool(findings) and all(finding.status == PASS for finding in findings)
         findings[:0] = cluster_policy.check(facts.policies, facts.nodes, loaded, facts.check_mode)
     findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts)
+    if intent.cluster.host.kubelet is not None:
+        rolled = [name for name in facts.nodes if _was_rolled(name, facts)]
+        findings += kubelet.check(intent.cluster.host.kubelet, facts.nodes, facts.tunings, rolled, facts.by_pods)
     if memlock is None:
         return (
             *findings,

@@ -69,11 +69,12 @@ _OF_CHECKS = {
         f" {_AGAIN}",
     ),
     "kubelet": (
-        "The node has no configuration file of the kubelet at /etc/kubernetes/kubelet.conf or"
-        " /var/lib/kubelet/config.yaml, so its kubelet may place pods differently from those of the comparable nodes.",
-        "Run systemctl cat kubelet on NODE. If the kubelet has another configuration file (--config), write the values"
-        " of a comparable node into that file, restart the kubelet, and waive this finding. Otherwise install the"
-        f" kubelet as on the comparable nodes, {_AGAIN}",
+        "The node has no process of the kubelet, and no configuration file of the kubelet at"
+        " /etc/kubernetes/kubelet.conf or /var/lib/kubelet/config.yaml, so its kubelet may place pods differently from"
+        " those of the comparable nodes.",
+        "Run systemctl status kubelet on NODE. If the kubelet does not run, start it. If another program contains the"
+        " kubelet (K3s), compare its arguments with those of a comparable node, and waive this finding. Otherwise"
+        f" install the kubelet as on the comparable nodes, {_AGAIN}",
     ),
     "network": (
         "No HCA of the node has a network interface from which this value could be read.",

@@ -80,6 +80,12 @@ _REMEDIES = (
         f" kernel with /proc/config.gz, {_AGAIN}",
     ),
     (
+        "the command line of the kubelet was not found",
+        "Run systemctl status kubelet on NODE, and start the kubelet if it does not run. If it runs, let Ansible read"
+        " NODE as root: set ansible_become: true and a user with that right in the inventory. If another program"
+        f" contains the kubelet (K3s), waive this finding. Otherwise {_AGAIN}",
+    ),
+    (
         "Permission denied",
         "Let Ansible read NODE as root: set ansible_become: true and a user with that right in the inventory,"
         f" {_AGAIN}",

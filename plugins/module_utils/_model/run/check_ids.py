@@ -171,7 +171,7 @@ WHAT = {
         "stuck",
         "sync",
     ),
-    "host": ("cluster_policy", "containerd", "gpudirect", "kernel_arguments", "memlock", "memlock_limit"),
+    "host": ("cluster_policy", "containerd", "gpudirect", "kernel_arguments", "kubelet", "memlock", "memlock_limit"),
     "bandwidth": (
         "cleanup",
         "coverage",

@@ -10,8 +10,10 @@ unknown form.
 from __future__ import annotations
 
 import re
+import typing
 
 from ..._model.base.errors import ParseError
+from ..limits import decode_json
 from .sysfs import parse_number
 
 #: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs
@@ -26,10 +28,23 @@ _MEMLOCK = re.compile(r"^Max locked memory +(unlimited|[0-9]{1,20}) +(unlimited|
 _EFFECTIVE_ROOT = re.compile(r"^Uid:\t[0-9]{1,10}\t0\t", re.MULTILINE)
 _ONE_NAMESPACE = re.compile(r"^NSpid:\t[0-9]{1,10}$", re.MULTILINE)
 _POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
-_SETTING = re.compile(r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: *[\"']?([A-Za-z0-9,-]+)[\"']?,? *$", re.MULTILINE)
+#: the value may be empty, null or ~, and a comment may follow
+_SETTING = re.compile(
+    r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: *(?:[\"']([A-Za-z0-9,-]*)[\"']|([A-Za-z0-9,~-]*)),? *(?: #.*)?$", re.MULTILINE
+)
+_UNSET = ("null", "Null", "NULL", "~")
 _TRAFFIC_CLASS = re.compile(r"\AGlobal tclass=([0-9]{1,3})$", re.MULTILINE)
 #: of the kubelet's configuration what decides where a pod runs; nothing else of it leaves the node
 _OF_KUBELET = ("topologyManagerPolicy", "cpuManagerPolicy", "memoryManagerPolicy", "reservedSystemCPUs")
+#: flags of the kubelet's command line, by the key of its configuration that they override [kubernetes
+#: cmd/kubelet/app/options/options.go AddKubeletConfigFlags]
+_FLAGS = {
+    "topology-manager-policy": "topologyManagerPolicy",
+    "cpu-manager-policy": "cpuManagerPolicy",
+    "memory-manager-policy": "memoryManagerPolicy",
+    "reserved-cpus": "reservedSystemCPUs",
+}
+_FLAG_VALUE = re.compile(r"\A[A-Za-z0-9,-]{0,4096}\Z")
 _ON = {"1": True, "0": False, "Y": True, "N": False}
 
 _IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
@@ -134,15 +149,70 @@ def manager_policy(text: str) -> str:
 
 def parse_kubelet_settings(text: str) -> dict[str, str]:
     """Return the settings of a KubeletConfiguration in YAML or JSON that decide on which CPUs and NUMA nodes pods run,
-    by key. These are top-level keys with plain values. They are found line by line, because a node has no YAML parser.
+    by key. These are top-level keys with plain values. In YAML they are found line by line, because a node has no YAML
+    parser.
 
-    A missing key has the kubelet's default, and is left out.
+    A missing key is left out. The value is empty if the text sets the key to null or to an empty text, which is the
+    kubelet's default.
 
     :raises ParseError: the text is not a KubeletConfiguration
     """
     if "KubeletConfiguration" not in text:
         raise ParseError("configuration of the kubelet", text, "a KubeletConfiguration")
-    return {name: value for name, value in _SETTING.findall(text) if name in _OF_KUBELET}
+    if text.lstrip().startswith("{"):
+        data = decode_json(text, "configuration of the kubelet")
+        values = {name: data[name] or "" for name in _OF_KUBELET if name in data}
+        wrong = [value for value in values.values() if not isinstance(value, str) or not _FLAG_VALUE.match(value)]
+        if wrong:
+            raise ParseError("configuration of the kubelet", str(wrong[0]), "the name of a policy or a list of CPUs")
+        return values
+    return {
+        name: "" if plain in _UNSET else quoted or plain
+        for name, quoted, plain in _SETTING.findall(text)
+        if name in _OF_KUBELET
+    }
+
+
+class KubeletArguments(typing.NamedTuple):
+    """The arguments of the kubelet's command line that decide on which CPUs and NUMA nodes pods run.
+
+    :ivar config: path of the configuration file; empty for none
+    :ivar config_dir: path of the folder with drop-ins, which override the configuration file; empty for none
+    :ivar settings: settings that flags set, by key of the configuration. They override all files
+    """
+
+    config: str
+    config_dir: str
+    settings: dict[str, str]
+
+
+def parse_kubelet_arguments(text: str) -> KubeletArguments:
+    """Return the arguments of the kubelet that decide on which CPUs and NUMA nodes pods run, from the contents of
+    /proc/<pid>/cmdline. A flag that occurs several times has the last value, and ``_`` in its name is ``-``
+    [kubernetes cmd/kubelet/app/server.go kubeletConfigFlagPrecedence, component-base cli/flag WordSepNormalizeFunc].
+
+    :param text: the program and its arguments, each with a NUL at its end
+    :raises ParseError: the text is empty, or one of these flags has no value or one of another form
+    """
+    arguments = text.split("\0")
+    if not arguments[0]:
+        raise ParseError("command line of the kubelet", text, "the program and its arguments")
+    found: dict[str, str] = {}
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        name, equals, value = argument.partition("=")
+        flag = name[2:].replace("_", "-")
+        if not name.startswith("--") or flag not in ("config", "config-dir", *_FLAGS):
+            continue
+        if not equals and place + 1 == len(arguments):
+            raise ParseError("command line of the kubelet", argument, "a flag with its value")
+        found[flag] = value if equals else arguments[place + 1]
+    settings = {key: found[flag] for flag, key in _FLAGS.items() if flag in found}
+    wrong = [value for value in settings.values() if not _FLAG_VALUE.match(value)]
+    if wrong:
+        raise ParseError("command line of the kubelet", wrong[0], "the name of a policy or a list of CPUs")
+    return KubeletArguments(found.get("config", ""), found.get("config-dir", ""), settings)
 
 
 def idle_arguments(text: str) -> str:

@@ -12,6 +12,7 @@ from ...._model.base.errors import ParseError
 from ...._parse.node import kernel_log
 from ...._parse.node import tuning as parse
 from ..sysfs_reader import SysfsReader
+from .processes import list_processes
 from .rows import Rows
 
 _SYSCTLS = {
@@ -30,8 +31,6 @@ _SYSCTLS = {
 #: a runtime whose limits its containers begin with
 _RUNTIMES = ("containerd", "crio")
 _BALANCER = "irqbalance"
-#: bytes of a file of a process; its status has some 1,500
-_MOST_OF_PROCESS = 16384
 _HUGE = re.compile(r"\Ahugepages-([0-9]{1,12})kB\Z")
 #: bytes of one record of /dev/kmsg, and records that are read at most: the buffer of a node that has much to say
 _RECORD, _MOST_RECORDS = 8192, 100_000
@@ -84,19 +83,12 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
     runtimes, and whether irqbalance runs. Processes are found by the names that the kernel stores. A process that ends
     meanwhile is ignored.
 
-    Any user can give any name to a process, so only processes of root outside of containers count. The mount namespace
-    of a process does not show that it is outside of containers, because systemd units have private mount namespaces.
-    The path of its program does not either, because some distributions have one program for several tools.
-
     :param rows: collector of the tuning rows of the node
     :param proc: reader of the procfs of the node
     """
     before, balances = len(proc.errors), False
     rows.absent("memlock")
-    for pid in proc.names(""):
-        name = _read_process_file(proc, pid, "comm").rstrip("\n") if pid.isdigit() else ""
-        if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_read_process_file(proc, pid, "status")):
-            continue
+    for pid, name in list_processes(proc, (*_RUNTIMES, _BALANCER)):
         if name in _RUNTIMES:
             rows.file("memlock", proc, f"{pid}/limits", parse.parse_memlock, name)
         balances = balances or name == _BALANCER
@@ -104,21 +96,6 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
         rows.unread(proc.errors[before], "memlock", "irqbalance")
     else:
         rows.add("irqbalance", "runs" if balances else "absent")
-
-
-def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
-    """Return the text of a file of a process. Return an empty string if it cannot be read. Errors are not recorded,
-    because thousands of processes start and end meanwhile.
-
-    :param proc: reader of the procfs of the node
-    :param pid: process ID
-    :param name: name of the file in the folder of the process
-    """
-    try:
-        with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
-            return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _parse_tuned_profile(text: str) -> str:

@@ -44,6 +44,6 @@ def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", pr
     )
     gpu.read(rows, reader_of(readers, "module/nvidia"), host, [card.address for card in cards])
     gpu.read_p2pdma(rows, reader_of(readers, "module"), processes, files, bool(cards))
-    kubelet.read(rows, files)
+    kubelet.read(rows, files, processes)
     network.read(rows, readers, processes, SysfsReader(os.path.join(host, "sys/kernel/config")), hcas)
     return rows.result()

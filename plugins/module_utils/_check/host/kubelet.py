@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare what the kubelet of each node runs with with the kubelet settings of the intent. Check id: ``host.kubelet``.
+
+A KubeletConfig that the machine config operator accepted is no proof: a drop-in, a flag or another object may override
+its values on a node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
+from ..._model.base.errors import ParseError
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
+from ..._model.intent.host_intent import Kubelet
+from ..._model.node.tuning import NodeTuning, ObservedTuning
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._parse.node.tuning import parse_cpu_list
+from .unread_nodes import choose_remedy
+
+_CHECK = "host.kubelet"
+#: settings of the intent, by the tuning row that shows their value on a node
+_ROWS = {
+    "topology_manager": "topology_manager_policy",
+    "cpu_manager": "cpu_manager_policy",
+    "reserved_cpus": "reserved_system_cpus",
+}
+_AGAIN = "Then run stages tuning and host again."
+#: names of nodes in a finding
+_MOST = 8
+
+
+def check(
+    wanted: Kubelet,
+    nodes: typing.Sequence[str],
+    tunings: typing.Mapping[str, ObservedTuning],
+    rolled: typing.Container[str],
+    by_pods: typing.Container[str],
+) -> typing.Iterator[Finding]:
+    """Yield a finding for each node on the kubelet settings of the intent. Settings that the intent does not set, and
+    the scope of the topology manager, are not compared.
+
+    The values are those that stage tuning has read. On a node that this run rolled since, another value is a warning,
+    because the roll may have changed it.
+
+    :param wanted: kubelet settings of the intent
+    :param nodes: names of the nodes
+    :param tunings: tuning rows of each node
+    :param rolled: names of the nodes that a MachineConfigPool has given a new configuration in this run
+    :param by_pods: names of the nodes that are read by observers
+    """
+    rules = {row: value for row, key in _ROWS.items() if (value := dataclasses.asdict(wanted)[key]) is not None}
+    expected = _describe(rules)
+    before: dict[str, str] = {}
+    for name in nodes if rules else ():
+        seen = tunings.get(name, ObservedTuning(error=NOT_QUERIED_BY_LIMIT))
+        if seen.value is None or seen.error is not None:
+            why = f"The tuning of the node was not read: {format_clause(seen.error, 'its data lacks it')}."
+            remedy = choose_remedy(seen.error, name, by_pods, "Python 3.9 or later")
+            yield Finding(_CHECK, name, UNKNOWN, "not read", expected, why, remedy)
+            continue
+        values = {row: _find_value(seen.value, row) for row in rules}
+        wrong = {
+            row: value for row, value in values.items() if value is not None and not _is_met(row, rules[row], value)
+        }
+        unread = [row for row, value in values.items() if value is None]
+        if unread:
+            yield _report_unread(name, seen.value, unread, expected)
+        elif wrong and name in rolled:
+            before[name] = _describe(wrong)
+        elif wrong:
+            yield _report_wrong(name, wrong, expected)
+        else:
+            yield build_pass(_CHECK, name, _describe({row: value or "" for row, value in values.items()}), expected)
+    if before:
+        yield _report_rolled(before, expected)
+
+
+def _find_value(node: NodeTuning, row: str) -> typing.Optional[str]:
+    """Return the value of a tuning row of the kubelet. Return None if it was not read, or if the node has none."""
+    return next((reading.value for reading in node.rows.get(row, ())), None) if row not in node.unread else None
+
+
+def _is_met(row: str, wanted: str, value: str) -> bool:
+    """Return whether the value of a tuning row is the value of the intent. Lists of CPUs are compared as sets."""
+    if row != "reserved_cpus":
+        return value == wanted
+    try:
+        return parse_cpu_list(value) == parse_cpu_list(wanted)
+    except ParseError:
+        return value == wanted
+
+
+def _describe(values: typing.Mapping[str, str]) -> str:
+    return ", ".join(f"{_ROWS[row]} {value}" for row, value in values.items())
+
+
+def _report_unread(name: str, node: NodeTuning, rows: typing.Sequence[str], expected: str) -> Finding:
+    names = ", ".join(_ROWS[row] for row in rows)
+    reason = next((node.unread[row] for row in rows if row in node.unread), "the node shows no such value")
+    why = f"The kubelet of the node was not read completely: {format_clause(reason)}."
+    remedy = (
+        f"Run systemctl status kubelet on {name}, and start the kubelet if it does not run. Make the file that the"
+        f" message names readable, or correct it. {_AGAIN}"
+    )
+    return Finding(_CHECK, name, UNKNOWN, f"{names} not read", expected, why, remedy)
+
+
+def _report_wrong(name: str, wrong: typing.Mapping[str, str], expected: str) -> Finding:
+    why = (
+        "The kubelet of the node runs with other values than rdma_cluster.host.kubelet. Its MachineConfigPool has not"
+        " given the node the KubeletConfig, or a drop-in, a flag, a MachineConfig or a PerformanceProfile overrides it."
+    )
+    remedy = (
+        f"Run systemctl cat kubelet on {name}, and search the files of --config and --config-dir, and the flags, for"
+        " the value. Remove it there, or in the object that writes it (oc get kubeletconfig,machineconfig,"
+        f"performanceprofile), and restart the kubelet. {_AGAIN}"
+    )
+    return Finding(_CHECK, name, FAIL, _describe(wrong), expected, why, remedy)
+
+
+def _report_rolled(before: typing.Mapping[str, str], expected: str) -> Finding:
+    """Return the warning on all nodes that this run rolled after it read other values.
+
+    :param before: values before the roll, by node, as text
+    """
+    names = join_first(list(before), _MOST)
+    measured = f"before the roll of this run: {join_first(sorted(set(before.values())), 4, '; ')}"
+    why = (
+        f"This run read the kubelet of {count_of(len(before), 'node')} before it rolled the machines, and has not read"
+        " it again. A drop-in or a flag may still override the KubeletConfig."
+    )
+    return Finding(_CHECK, names, WARN, measured, expected, why, "Run stages tuning and host again.")
