@@ -694,9 +694,15 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("platform",),
-        ("node.uplinks*", "node.networks*"),
+        ("node.uplinks*",),
         "It warns where a driver container reloads the NIC of the default route; these nodes have a driver of their"
         " own.",
+    ),
+    Row(
+        ("platform",),
+        ("node.networks[]", "node.networks[].interface", "node.addresses*"),
+        "What the hosts use outside of the ranges of the fabrics can't be met. That their networks were not read is"
+        " noticed.",
     ),
     Row(
         ("platform",),
