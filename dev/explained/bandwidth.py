@@ -242,7 +242,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The network link or the PCIe link of an HCA runs below the rate that both of its ends support. Pairs that"
             " use this link cannot reach their full rate."
         ),
-        measured="Active and supported speed and width of the port (iblinkinfo, ethtool) and of the PCIe link (sysfs).",
+        measured=(
+            "Active and supported speed and width of the port (iblinkinfo, ethtool) and of the PCIe link (sysfs). For a"
+            " bond, those of each function of the bond."
+        ),
         causes=(
             "The cable or transceiver is bad, dirty, or of an older generation.",
             "The card is not seated correctly, or its riser is faulty.",

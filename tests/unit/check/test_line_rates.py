@@ -293,6 +293,38 @@ def test_a_bond_carries_as_much_as_its_links(fraction: float, bonded: bool, meas
     assert floor in ("", found["floor", "storage a -> b"].status if floor else "")
 
 
+def bonded(now: typing.Optional[float], partner: typing.Optional[float] = 100.0, pcie: PcieLink = GEN4) -> ObservedHcas:
+    """A node with a bond of two functions. The first one has the RDMA device and a good link, the second one these."""
+    (hca,) = typing.cast(NodeHcas, nic(100.0, 100.0, 100.0).value).hcas
+    assert hca.pci is not None
+    one, two = (dataclasses.replace(hca.netdevs[0], name=name, bond="bond0") for name in ("eth2", "eth3"))
+    two = dataclasses.replace(two, speed_gbps=now, partner_gbps=partner)
+    pci = dataclasses.replace(hca.pci, address="0000:3c:00.1", link=pcie)
+    second = dataclasses.replace(hca, name="eth3", rdma_device=None, netdevs=(two,), pci=pci, ports=())
+    return ObservedHcas(NodeHcas((dataclasses.replace(hca, netdevs=(one,)), second)))
+
+
+@pytest.mark.parametrize(
+    ("node", "status", "said"),
+    [
+        (bonded(100.0), "pass", "100 Gb/s"),
+        (bonded(25.0), "fail", "25 Gb/s"),
+        (bonded(25.0, None), "fail", "25 Gb/s"),
+        (bonded(None, None), "unknown", "link rate unknown"),
+        (bonded(100.0, pcie=PcieLink(8.0, 4, 32.0, 16, 32.0, 16)), "fail", "8 GT/s x4"),
+    ],
+)
+def test_each_part_of_a_bond_has_a_link_of_its_own(node: ObservedHcas, status: str, said: str) -> None:
+    """The same on all nodes, so that no other node shows it."""
+    select, changes = {"hcas_per_node": 1, "netdev": ["bond0"]}, {"profile": "rdma_shared", "virtual_functions": 0}
+    wanted = intent(select=select, **typing.cast(typing.Any, changes))
+    found = judged(dict.fromkeys("ab", node), wanted=wanted)
+    for name in "ab":
+        assert found["link", f"storage {name} mlx5_0"].status == "pass"
+        part = found["link", f"storage {name} eth3"]
+        assert (part.status, said in part.measured) == (status, True), part
+
+
 def test_tcp_over_a_link_that_trained_down() -> None:
     wanted = intent(rdma=False)
     found = judged({"a": nic(100.0, 100.0), "b": nic(25.0, 100.0)}, wanted=wanted, rdma=False)

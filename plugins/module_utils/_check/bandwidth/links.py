@@ -62,7 +62,12 @@ def check_links(
     """
     if not find_traits(fabric).members:
         return []
-    findings = [_check_hca(fabric, node, found, by_link) for (node, _address), found in rates.items()]
+    findings = [
+        _check_hca(fabric, node, one, by_link)
+        for (node, _address), found in rates.items()
+        # a bond sends through all of its functions, whichever has the RDMA device
+        for one in (found, *found.parts)
+    ]
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:

@@ -66,8 +66,8 @@ class Facts:
     roll_error: str = ""
     leftovers: typing.Optional[Leftovers] = None
     allowed: bool = True
-    platforms: typing.Mapping[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
-    hcas: typing.Mapping[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
 
     @property
     def unwritten(self) -> bool:
