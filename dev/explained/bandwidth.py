@@ -282,6 +282,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The GIDs of the two ends do not match (RoCE), or iWARP is used without `pods.connection: rdma_cm`.",
             "A hang: packets are dropped without an error, for example by a firewall on UDP port 4791.",
             "A node was measured with too few partners.",
+            (
+                "An HCA was measured with slower HCAs alone, so its own rate is not proven (unknown; warn if its rail"
+                " has no other HCA of its rate, or if the rounds were planned to use each link)."
+            ),
             "TCP: the pair has a figure after earlier attempts did not reach the server (warn).",
         ),
         look=(
