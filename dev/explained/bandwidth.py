@@ -255,7 +255,7 @@ EXPLAINED: dict[str, Explanation] = {
             "`line_rate.expected_gbps` is below the rate of the link, and the intent gives no reason (unknown).",
             (
                 "The port of the Ethernet switch offers less than the ports of the same kind on other nodes run at"
-                " (unknown)."
+                " (unknown), or less than the card supports (warn, without `line_rate.expected_gbps`)."
             ),
         ),
         look=(

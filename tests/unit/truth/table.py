@@ -280,10 +280,12 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("hcas",),
         _under(_PF, "netdevs[].supported_gbps"),
-        "The partner bounds it, or the speed is more than enough.",
-        NUMBER,
+        "The partner bounds the link, which is named: the switch offers less than the card supports.",
+        ("more",),
         ROCE,
+        warns=True,
     ),
+    Row(("hcas",), _under(_PF, "netdevs[].supported_gbps"), "The speed is more than enough.", ("less",), ROCE),
     Row(
         ("hcas",),
         _under(_PF, "netdevs[].partner_gbps"),

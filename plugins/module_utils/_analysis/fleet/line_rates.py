@@ -59,6 +59,8 @@ class HcaRates:
         of this port offers less than their rate; empty otherwise
     :ivar links: number of links that can carry the data of the HCA: those of its bond, otherwise 1. The floor counts
         one of them
+    :ivar card: highest rate in Gb/s that its own Ethernet port supports, if the port at the other end limits the link
+        to less and the intent expects no rate; otherwise None
     :ivar parts: rates of the other functions of its bond, which carry a part of the data; empty without a bond
     """
 
@@ -72,6 +74,7 @@ class HcaRates:
     told_share: float = 1.0
     slower_than: str = ""
     links: int = 1
+    card: typing.Optional[float] = None
     parts: tuple[HcaRates, ...] = ()
 
 
@@ -150,9 +153,13 @@ def _build_rates(fabric: Fabric, boards: Boards, name: str, member: Member, link
     pcie = find_pcie(boards.complete_link(name, member.hca, pci.link))
     pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
     least = _find_told_share(member.port.speed if member.port else None)
-    # what the intent expects decides, whatever other ports run at
-    than = slower_than if expected is None else ""
-    return HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least, than)
+    found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least)
+    if expected is not None:
+        # what the intent expects decides, whatever other ports run at
+        return found
+    card = None if is_infiniband(fabric) else _find_ethernet_port(member.hca, None)[1]
+    limited = card is not None and could is not None and could < card
+    return dataclasses.replace(found, slower_than=slower_than, card=card if limited else None)
 
 
 def _find_told_share(speed: typing.Optional[str]) -> float:

@@ -208,6 +208,17 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
             " discover and bandwidth again.",
             expected=found.slower_than,
         )
+    elif found.card is not None:
+        yield _Said(
+            WARN,
+            f"The card supports {found.card:g} Gb/s, and the port at the other end of the cable offers only"
+            f" {found.could:g} Gb/s. The floors of the pairs come from the lower rate, so they do not show this loss.",
+            "On the switch, read the speeds that the port of this node supports (show interfaces status). If it is set"
+            " to a lower speed or split, set the full speed. If the fabric is built for this rate, set"
+            " line_rate.expected_gbps of the fabric to it. Then run stages discover and bandwidth again.",
+            f"card for {found.card:g} Gb/s",
+            f"switch port for the {found.card:g} Gb/s of the card",
+        )
     elif (
         fabric.line_rate.expected_gbps is not None
         and found.now * found.told_share > found.could * _ROUNDING
