@@ -242,7 +242,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The network link or the PCIe link of an HCA runs below the rate that both of its ends support. Pairs that"
             " use this link cannot reach their full rate."
         ),
-        measured="Active and supported speed and width of the port (iblinkinfo, ethtool) and of the PCIe link (sysfs).",
+        measured=(
+            "Active and supported speed and width of the port (iblinkinfo, ethtool) and of the PCIe link (sysfs). For a"
+            " bond, those of each function of the bond."
+        ),
         causes=(
             "The cable or transceiver is bad, dirty, or of an older generation.",
             "The card is not seated correctly, or its riser is faulty.",
@@ -252,7 +255,7 @@ EXPLAINED: dict[str, Explanation] = {
             "`line_rate.expected_gbps` is below the rate of the link, and the intent gives no reason (unknown).",
             (
                 "The port of the Ethernet switch offers less than the ports of the same kind on other nodes run at"
-                " (unknown)."
+                " (unknown), or less than the card supports (warn, without `line_rate.expected_gbps`)."
             ),
         ),
         look=(
@@ -279,6 +282,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The GIDs of the two ends do not match (RoCE), or iWARP is used without `pods.connection: rdma_cm`.",
             "A hang: packets are dropped without an error, for example by a firewall on UDP port 4791.",
             "A node was measured with too few partners.",
+            (
+                "An HCA was measured with slower HCAs alone, so its own rate is not proven (unknown; warn if its rail"
+                " has no other HCA of its rate, or if the rounds were planned to use each link)."
+            ),
             "TCP: the pair has a figure after earlier attempts did not reach the server (warn).",
         ),
         look=(

@@ -313,7 +313,10 @@ EXPLAINED: dict[str, Explanation] = {
                 " say whether the fabric uses it)."
             ),
             ("Several ports of an RDMA device on Ethernet are active (warn): stage `bandwidth` measures one of them."),
-            "A member of a bond is down, or its speed or MTU differs from that of the other members (warn).",
+            (
+                "A member of a bond is down (unknown: the intent does not say whether the fabric needs it), or its"
+                " speed or MTU differs from that of the other members (warn)."
+            ),
             (
                 "The MTU of the interface on a node differs from that on other nodes, and the intent sets no MTU"
                 " (unknown)."

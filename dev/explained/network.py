@@ -14,10 +14,15 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "The ranges and routes of the intent, compared with the networks of pods, services and other attachments,"
-            " the pools of nv-ipam, and the addresses of nodes. The networks of the nodes themselves are unknown."
+            " the pools of nv-ipam, the addresses of nodes, and the networks of the NICs of the hosts (/proc/net). On a"
+            " NIC of the fabric itself, only those addresses of hosts count that a pod may get."
         ),
         causes=(
             "The range was chosen at random from 10.0.0.0/8.",
+            (
+                "The hosts have addresses on the network of the fabric (IPoIB, storage), and ipam.exclude does not name"
+                " them. Or the range is the network of another interface of the hosts."
+            ),
             (
                 "Two attachments or pools of nv-ipam share a range (warn), on purpose or because a tenant created one"
                 " of them."

@@ -282,7 +282,7 @@ def make_record(
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())}
     closing = tuple(gate.closing())
-    resolvable = all(is_left_unmeasured(finding) or may_resolve(finding, changed) for finding in closing)
+    resolvable = all(is_left_unmeasured(finding) or may_resolve(finding, changed, changes) for finding in closing)
     if context.check_mode and closing and resolvable:
         state = PENDING
     return Record(

@@ -188,6 +188,9 @@ SOURCES: dict[str, dict[str, Source]] = {
         "unmade": OfCluster("network_objects", "unmade"),
         "lint": OfCluster("network_objects", "lint"),
         "ipam": OfCluster("addresses", "addresses"),
+        # with the networks of the hosts' own interfaces
+        "platforms": PLATFORM,
+        "hcas": HCAS,
         "check_mode": OfRun("check_mode"),
         "allowed": OfCluster("disruption", "allowed"),
         "plan": OfCluster("disruption", "plan"),

@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.addresses import in_use as ipam
+from .._analysis.addresses.host_networks import Hosts
 from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses, select_driven
 from .._analysis.readiness.state import Target
 from .._check.network.facts import LintFacts
@@ -91,7 +92,8 @@ def plan(
         platform was observed
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
-    refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses))
+    hosts = None if platforms is None else Hosts(platforms, answers.hcas)
+    refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses, hosts))
     rendered = network.render(
         [fabric for fabric in intent.fabrics if fabric.name not in refused],
         cluster,

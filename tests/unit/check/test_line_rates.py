@@ -137,7 +137,7 @@ def judged(
         ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "100 Gb/s ("),
         ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "100 Gb/s ("),
         # the switch offers less than the card can
-        ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
+        ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "warn", "pass", "The card supports 200 Gb/s, and the port"),
         # it offers less to one port than to the others of its kind; what the intent expects decides
         ((200.0, 200.0, 200.0), (100.0, 200.0, 100.0), {}, "unknown", "pass", "(a) run at 200 Gb/s. The port of the"),
         ((200.0, 200.0), (100.0, 200.0, 100.0), {}, "unknown", "pass", "offers only 100 Gb/s, but other ports of its"),
@@ -221,7 +221,10 @@ def test_a_port_of_the_switch_that_offers_less_than_two_others() -> None:
     }
     # one node alone does not speak against all others
     found = judged({**dict.fromkeys("abd", nic(100.0, 200.0, 100.0)), "c": nic(200.0, 200.0, 200.0)})
-    assert {found["link", f"storage {name} mlx5_0"].status for name in "abcd"} == {"pass"}
+    assert {name: found["link", f"storage {name} mlx5_0"].status for name in "abcd"} == {
+        **dict.fromkeys("abd", "warn"),
+        "c": "pass",
+    }
     # without RDMA, no floor comes from the link
     found = judged(nics, wanted=intent(rdma=False), rdma=False)
     assert found["link", "storage c mlx5_0"].status == "warn"
@@ -291,6 +294,59 @@ def test_a_bond_carries_as_much_as_its_links(fraction: float, bonded: bool, meas
     found = judged({name: ObservedHcas(NodeHcas((first, second))) for name in "ab"}, fraction, wanted)
     assert found["measured", "storage a -> b"].status == measured
     assert floor in ("", found["floor", "storage a -> b"].status if floor else "")
+
+
+def bonded(now: typing.Optional[float], partner: typing.Optional[float] = 100.0, pcie: PcieLink = GEN4) -> ObservedHcas:
+    """A node with a bond of two functions. The first one has the RDMA device and a good link, the second one these."""
+    (hca,) = typing.cast(NodeHcas, nic(100.0, 100.0, 100.0).value).hcas
+    assert hca.pci is not None
+    one, two = (dataclasses.replace(hca.netdevs[0], name=name, bond="bond0") for name in ("eth2", "eth3"))
+    two = dataclasses.replace(two, speed_gbps=now, partner_gbps=partner)
+    pci = dataclasses.replace(hca.pci, address="0000:3c:00.1", link=pcie)
+    second = dataclasses.replace(hca, name="eth3", rdma_device=None, netdevs=(two,), pci=pci, ports=())
+    return ObservedHcas(NodeHcas((dataclasses.replace(hca, netdevs=(one,)), second)))
+
+
+@pytest.mark.parametrize(
+    ("node", "status", "said"),
+    [
+        (bonded(100.0), "pass", "100 Gb/s"),
+        (bonded(25.0), "fail", "25 Gb/s"),
+        (bonded(25.0, None), "fail", "25 Gb/s"),
+        (bonded(None, None), "unknown", "link rate unknown"),
+        (bonded(100.0, pcie=PcieLink(8.0, 4, 32.0, 16, 32.0, 16)), "fail", "8 GT/s x4"),
+    ],
+)
+def test_each_part_of_a_bond_has_a_link_of_its_own(node: ObservedHcas, status: str, said: str) -> None:
+    """The same on all nodes, so that no other node shows it."""
+    select, changes = {"hcas_per_node": 1, "netdev": ["bond0"]}, {"profile": "rdma_shared", "virtual_functions": 0}
+    wanted = intent(select=select, **typing.cast(typing.Any, changes))
+    found = judged(dict.fromkeys("ab", node), wanted=wanted)
+    for name in "ab":
+        assert found["link", f"storage {name} mlx5_0"].status == "pass"
+        part = found["link", f"storage {name} eth3"]
+        assert (part.status, said in part.measured) == (status, True), part
+
+
+@pytest.mark.parametrize(
+    ("line_rate", "partner", "status", "said"),
+    [
+        ({}, 50.0, "warn", "card for 100 Gb/s"),
+        ({"expected_gbps": 50.0}, 50.0, "pass", "50 Gb/s"),
+        ({"expected_gbps": 100.0}, 50.0, "fail", "50 Gb/s"),
+        # a partner of which nothing is known
+        ({}, None, "unknown", "highest rate of both ends unknown"),
+    ],
+)
+def test_a_switch_that_offers_less_than_all_cards_support_is_told(
+    line_rate: dict[str, typing.Any], partner: typing.Optional[float], status: str, said: str
+) -> None:
+    """No other port shows it, and each pair reaches the floor of the slower rate."""
+    found = judged(dict.fromkeys("ab", nic(50.0, 100.0, partner)), wanted=intent(line_rate))
+    for name in "ab":
+        link = found["link", f"storage {name} mlx5_0"]
+        assert (link.status, said in link.measured) == (status, True), link
+    assert status != "warn" or "line_rate.expected_gbps" in found["link", "storage a mlx5_0"].remedy
 
 
 def test_tcp_over_a_link_that_trained_down() -> None:

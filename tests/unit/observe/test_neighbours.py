@@ -22,7 +22,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
     MOST_PORTS,
     NodeNeighbours,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import InterfaceNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import (
+    read_addresses,
     read_networks,
     read_uplinks,
 )
@@ -286,3 +288,46 @@ def test_networks_of_nics_are_seen_below_bonds_and_without_those_of_pods(tmp_pat
     ]
     (tmp_path / "ipv6_route").write_text("torn")
     assert read_networks(sysfs_reader.SysfsReader(str(tmp_path)), readers) is None
+
+
+TRIE = """Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 192.0.2.0/24 2 0 2
+        |-- 192.0.2.0
+           /24 link UNICAST
+        |-- 192.0.2.2
+           /32 host LOCAL
+        |-- 192.0.2.255
+           /32 link BROADCAST
+Local:
+  +-- 127.0.0.0/8 2 0 2
+     |-- 127.0.0.0
+        /8 host LOCAL
+     |-- 127.0.0.1
+        /32 host LOCAL
+  |-- 10.96.0.10
+     /32 host LOCAL
+  |-- 10.9.0.7
+     /32 universe UNICAST
+"""
+
+
+def test_addresses_of_a_node_are_those_in_the_networks_of_its_nics(tmp_path: pathlib.Path) -> None:
+    """A service address of kube-proxy in mode ipvs is an address of the host as well."""
+    networks = tuple(InterfaceNetwork("eth0", name) for name in ("192.0.2.0/24", "2001:db8::/64", "10.9.0.0/16"))
+    assert read_addresses(sysfs_reader.SysfsReader(str(tmp_path)), networks) is None
+    (tmp_path / "fib_trie").write_text(TRIE)
+    assert read_addresses(sysfs_reader.SysfsReader(str(tmp_path)), networks) == ("192.0.2.2",), "a kernel without IPv6"
+    (tmp_path / "if_inet6").write_text(
+        f"{'0' * 31}1 01 80 10 80       lo\nfe80{'0' * 27}1 04 40 20 80     eth0\n"
+        f"20010db8{'0' * 23}2 04 40 00 82     eth0\nfd00{'0' * 27}2 05 40 00 82     eth1\n"
+    )
+    reader = sysfs_reader.SysfsReader(str(tmp_path))
+    assert read_addresses(reader, networks) == ("192.0.2.2", "2001:db8::2")
+    assert read_addresses(reader, None) is None
+    for name, text in (("if_inet6", "torn"), ("fib_trie", "/32 host LOCAL")):
+        (tmp_path / name).write_text(text)
+        torn = sysfs_reader.SysfsReader(str(tmp_path))
+        assert read_addresses(torn, networks) is None and name in " ".join(torn.errors)

@@ -270,6 +270,16 @@ TEXT: dict[str, Text] = {
         [f"20010db8{'0' * 24} 40 {'0' * 32} 00 {'0' * 32} 00000100 00000001 00000000 00000001 ens1\n"],
         ((),),
     ),
+    "node.neighbours.parse_local_addresses": Text(
+        parser("node.neighbours.parse_local_addresses"),
+        ["Main:\n  +-- 192.0.2.0/24 2 0 2\n     |-- 192.0.2.2\n        /32 host LOCAL\n"],
+        ((),),
+    ),
+    "node.neighbours.parse_local_addresses_6": Text(
+        parser("node.neighbours.parse_local_addresses_6"),
+        [f"20010db8{'0' * 23}2 04 40 00 82 eth0\n"],
+        ((),),
+    ),
     "node.ip_link.parse_vf_settings": Text(parser("node.ip_link.parse_vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(
         parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")

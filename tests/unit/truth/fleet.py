@@ -123,6 +123,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tun
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     Acs,
     GpuDriver,
+    InterfaceNetwork,
     NodePlatform,
     ObservedPlatform,
     PciEvidence,
@@ -626,6 +627,8 @@ class _Made:
             (),
             gpu,
             uplinks=("eno1",),
+            networks=(InterfaceNetwork("eno1", "192.168.1.0/24"),),
+            addresses=("192.168.1.11",),
             locked_down=False,
         )
 

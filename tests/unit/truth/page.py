@@ -110,7 +110,7 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
     (
         "The second link of a RoCE bond (LAG) that is up and carries little",
         "The queue pairs of a measurement may all take one link, so the floor counts one. Stage discover judges the"
-        " state and the rate of each part of the bond, and stage tuning its RoCE settings.",
+        " state of each part of the bond, stage bandwidth its rate, and stage tuning its RoCE settings.",
         "`line_rate.floor_gbps` above the rate of one link, with several queue pairs (`pods.queue_pairs`).",
     ),
     (

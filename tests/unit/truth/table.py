@@ -283,10 +283,12 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("hcas",),
         _under(_PF, "netdevs[].supported_gbps"),
-        "The partner bounds it, or the speed is more than enough.",
-        NUMBER,
+        "The partner bounds the link, which is named: the switch offers less than the card supports.",
+        ("more",),
         ROCE,
+        warns=True,
     ),
+    Row(("hcas",), _under(_PF, "netdevs[].supported_gbps"), "The speed is more than enough.", ("less",), ROCE),
     Row(
         ("hcas",),
         _under(_PF, "netdevs[].partner_gbps"),
@@ -707,9 +709,15 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("platform",),
-        ("node.uplinks*", "node.networks*"),
+        ("node.uplinks*",),
         "It warns where a driver container reloads the NIC of the default route; these nodes have a driver of their"
         " own.",
+    ),
+    Row(
+        ("platform",),
+        ("node.networks[]", "node.networks[].interface", "node.addresses*"),
+        "What the hosts use outside of the ranges of the fabrics can't be met. That their networks were not read is"
+        " noticed.",
     ),
     Row(
         ("platform",),

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import typing
 
@@ -17,28 +16,26 @@ from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError
+from .host_networks import HOST_REMEDY, HOST_WHY, NEAR_REMEDY, NEAR_WHY, Hosts, check_read, list_host_networks
+from .invalid_networks import INVALID, exclude_invalid_networks, is_network
 from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool
 from .pool_in_use import SHOWN, check_pool
 from .pools import build_invalid_range, count_needed_on_a_node, describe_need, find_pool
 
-#: end of the reason for a network that is not valid
-_INVALID = "is not a valid network"
-#: networks in use as texts, by the kind of use
-_USES = {
-    "pods": "pod network",
-    "services": "service network",
-    "node": "address of a node",
-    "attachment": "NetworkAttachmentDefinition",
-}
 
-
-def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> tuple[Finding, ...]:
+def check(
+    intent: Intent,
+    nodes: typing.Sequence[str],
+    seen: typing.Optional[AddressFacts],
+    hosts: typing.Optional[Hosts] = None,
+) -> tuple[Finding, ...]:
     """Return the findings on each fabric with an ipam mapping, and on networks of the cluster that could not be
     compared. A fabric with a valid range gets two findings: on free addresses or the nv-ipam pool, and on overlaps. A
     fabric with an invalid range gets one.
 
     :param nodes: names of the nodes of the run
     :param seen: addresses in use; None if they were not read, which results in one unknown finding per fabric
+    :param hosts: networks of the interfaces of the nodes; None if they are not compared
     """
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
@@ -50,7 +47,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             )
             for fabric, _ipam in fabrics
         )
-    seen = _exclude_invalid_networks(seen)
+    seen = exclude_invalid_networks(seen)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
     taken = [item for item in seen.taken if not _is_ours(item.owner, ours)]
     taken += _list_other_pools(intent, seen.pools)
@@ -67,10 +64,12 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_check_free(fabric, pool, nodes, seen))
         else:
             findings.append(check_pool(fabric, pool, nodes, seen))
-        overlaps = find_overlaps(ipam, pool.network, known)
+        overlaps = find_overlaps(ipam, pool.network, [*known, *list_host_networks(fabric, pool, hosts)])
         overlapping.append((fabric.name, overlaps))
         findings.append(_check_overlap(fabric, pool.network, len(known), overlaps))
-    return (*findings, *check_claims(overlapping), *check_unread_pools(intent, seen), *_check_compared(seen))
+    findings += check_claims(overlapping)
+    findings += check_read([fabric for fabric, _ipam in fabrics], hosts)
+    return (*findings, *check_unread_pools(intent, seen), *_check_compared(seen))
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
@@ -90,33 +89,8 @@ def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typ
     :param pools: nv-ipam pools of the cluster
     """
     for pool in pools:
-        if not is_own_pool(intent, pool) and _is_network(pool.network):
+        if not is_own_pool(intent, pool) and is_network(pool.network):
             yield UsedNetwork("attachment", pool.network, f"{pool.kind} {pool.namespace}/{pool.name}", "nv-ipam")
-
-
-def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
-    """Return a copy of the facts in which each network in use that is not a valid network is moved to the errors.
-
-    :param seen: addresses that are in use in the cluster
-    """
-    wrong = [item for item in seen.taken if not _is_network(item.network)]
-    errors = (
-        *seen.errors,
-        *(
-            f"{_USES[item.kind]} ({item.owner}): {repr(item.network) if item.network else 'an empty text'} {_INVALID}"
-            for item in wrong
-        ),
-    )
-    return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
-
-
-def _is_network(text: str) -> bool:
-    """Return whether a text is a network of IPv4 or IPv6, such as ``10.0.0.0/8``."""
-    try:
-        ipaddress.ip_network(text)
-    except ValueError:
-        return False
-    return True
 
 
 def list_refused_fabrics(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
@@ -169,7 +143,7 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
     :param network: range of the fabric
     :param compared: number of networks in use that were compared
     """
-    expected = "no overlap with the networks of pods, services and other attachments, or with addresses of nodes"
+    expected = "no overlap with the networks of pods, services, other attachments and hosts, or with addresses of nodes"
     if not found.real:
         measured = f"{network} overlaps with none of {count_of(compared, 'network')}"
         if found.claimed:
@@ -180,8 +154,9 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
             )
         return build_pass("network.address_overlap", fabric.name, measured, expected)
     measured = join_first([str(overlap) for overlap in found.real], SHOWN, "; ")
-    if all(overlap.item.kind == "attachment" for overlap in found.real):
-        # tenants write them as they like, and must not keep a fabric from being made
+    kinds = {overlap.item.kind for overlap in found.real}
+    if kinds <= {"attachment", "near_host"}:
+        # tenants write attachments as they like, and must not keep a fabric from being made
         why = (
             "A pod on both networks has two routes to the same addresses. If one IPAM plugin serves both networks, they"
             " use up the same addresses. Otherwise two pods may get the same address."
@@ -192,8 +167,10 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
             WARN,
             measured,
             expected,
-            why,
-            "Set ipam of the fabric or of the other attachment to a network of its own, then run stage network again.",
+            NEAR_WHY if "near_host" in kinds else why,
+            "Set ipam of the fabric or of the other attachment to a network of its own, then run stage network again."
+            if kinds == {"attachment"}
+            else NEAR_REMEDY,
         )
     why = (
         "A pod with an interface on this fabric sends traffic for these addresses into the fabric. The pod then cannot"
@@ -205,8 +182,10 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
         FAIL,
         measured,
         expected,
-        why,
-        "Set ipam of the fabric to a network that the cluster does not use, then run stage network again.",
+        HOST_WHY if "host" in kinds else why,
+        HOST_REMEDY
+        if "host" in kinds
+        else "Set ipam of the fabric to a network that the cluster does not use, then run stage network again.",
     )
 
 
@@ -237,7 +216,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             "Run stage network again: it reads the networks again, and reports the object that still has an invalid"
             " network."
         )
-        if not all(error.endswith(_INVALID) for error in seen.errors):
+        if not all(error.endswith(INVALID) for error in seen.errors):
             remedy = describe_read_remedy("Then run stage network again.")
         findings.append(
             Finding(

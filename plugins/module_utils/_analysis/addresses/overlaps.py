@@ -29,7 +29,13 @@ _WHAT = {
     "services": "the service network",
     "node": "address",
     "attachment": "the network of another attachment",
+    "host": "used by the host itself",
+    "near_host": "a network of the host itself",
 }
+
+
+#: kinds of networks to which a route may be intended
+_MEANT = ("attachment", "host", "near_host")
 
 
 class Overlap(typing.NamedTuple):
@@ -61,7 +67,7 @@ class Overlaps(typing.NamedTuple):
 
 def find_overlaps(ipam: Ipam, network: Network, known: typing.Sequence[tuple[Network, UsedNetwork]]) -> Overlaps:
     """Return the overlaps of the range of a fabric and of the destinations of its routes. Overlaps of a route with
-    attachments are left out, because a route to the network of an attachment may be intended.
+    attachments and with networks of hosts are left out, because such a route may be intended.
 
     :param network: range of the fabric
     :param known: networks in use, without those of the intent, each with its item
@@ -75,7 +81,7 @@ def find_overlaps(ipam: Ipam, network: Network, known: typing.Sequence[tuple[Net
     ):
         witnesses = _find_witnesses(target, known)
         for other, item in known:
-            if not _is_overlapping(target, other) or (item.kind == "attachment" and not attachments):
+            if not _is_overlapping(target, other) or (item.kind in _MEANT and not attachments):
                 continue
             # on a cluster of one node it harms no other node to believe it
             believed = not item.node or len(nodes) == 1 or bool(witnesses[item.kind, _is_address(other)] - {item.node})

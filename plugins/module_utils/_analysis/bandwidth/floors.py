@@ -93,6 +93,16 @@ class PairLimits:
         """
         return [self._ends.get(end, EndRate(unknown=NO_POD, name=end[1])) for end in (pair.client_end, pair.server_end)]
 
+    def own_rates(self) -> dict[End, float]:
+        """Return the rate in Gb/s that each end supports by itself, by rail and node. Ends whose rate is unknown are
+        left out.
+        """
+        return {
+            end: min(limit.gbps for limit in rate.could)
+            for end, rate in self._ends.items()
+            if rate.could and not rate.unknown
+        }
+
     def ports(self, end: End) -> tuple[Port, ...]:
         """Return the ports of the physical function that an end uses in its measurements. The result is empty if its
         node does not report them.

@@ -73,6 +73,17 @@ def count_links(fabric: Fabric, node: NodeHcas, hca: Hca) -> int:
     return max((len(parts.get(netdev.bond or "", ())) for netdev in hca.netdevs), default=0) or 1
 
 
+def list_other_parts(fabric: Fabric, node: NodeHcas, hca: Hca) -> list[Hca]:
+    """Return the other functions of the bond that an HCA represents, each once. The list is empty if the fabric does
+    not select its bond.
+
+    :param node: HCAs of the node
+    """
+    own, parts = {netdev.bond for netdev in hca.netdevs}, list_parts(fabric, node)
+    others = [part for bond, of_bond in parts.items() if bond in own for part, _netdev in of_bond]
+    return list({part.name: part for part in others if part.name != hca.name}.values())
+
+
 def find_bond(node: NodeHcas, bond: str) -> typing.Optional[Netdev]:
     """Return the member interface that represents a bond: one that is up, else the first. Return None if the node has
     no such bond. The state and the MTU of this interface are used as those of the bond.

@@ -23,7 +23,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca, NodeHcas
 from ..bandwidth.pcie_rates import Pcie, find_pcie
-from .bonds import count_links
+from .bonds import count_links, list_other_parts
 from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
 from .hcas_of_fabric import Member, Subnets, resolve_members
 from .witnesses import Boards, find_witnessed
@@ -59,6 +59,9 @@ class HcaRates:
         of this port offers less than their rate; empty otherwise
     :ivar links: number of links that can carry the data of the HCA: those of its bond, otherwise 1. The floor counts
         one of them
+    :ivar card: highest rate in Gb/s that its own Ethernet port supports, if the port at the other end limits the link
+        to less and the intent expects no rate; otherwise None
+    :ivar parts: rates of the other functions of its bond, which carry a part of the data; empty without a bond
     """
 
     hca: str
@@ -71,6 +74,8 @@ class HcaRates:
     told_share: float = 1.0
     slower_than: str = ""
     links: int = 1
+    card: typing.Optional[float] = None
+    parts: tuple[HcaRates, ...] = ()
 
 
 #: by node and PCI address
@@ -100,31 +105,61 @@ def find_line_rates(
         for member in members
         if member.hca.pci
     ]
+    # in the order of the members, as a bond carries their data through other functions as well
+    parts = [
+        (place, name, part)
+        for place, (name, member, _pci) in enumerate(members)
+        for part in list_other_parts(fabric, nodes[name], member.hca)
+    ]
     slower = [""] * len(members)
     if is_infiniband(fabric):
         seen, why = find_topology_or_first_view(membership, topologies)
         links = _find_infiniband(seen, why, [member for _name, member, _pci in members])
     else:
         links, slower = _find_ethernet(
-            [(name, member.hca, in_pods.get((name, pci.address))) for name, member, pci in members]
+            [
+                *((name, member.hca, in_pods.get((name, pci.address))) for name, member, pci in members),
+                *((name, part, None) for _place, name, part in parts),
+            ]
         )
-    expected = fabric.line_rate.expected_gbps
-    boards = Boards([(name, member.hca) for name, member, _pci in members])
+    boards = Boards(
+        [*((name, member.hca) for name, member, _pci in members), *((name, part) for _place, name, part in parts)]
+    )
+    of_bonds: list[list[HcaRates]] = [[] for _member in members]
+    for (place, name, part), link, slower_than in zip(parts, links[len(members) :], slower[len(members) :]):
+        other = Member(members[place][1].rail, part)
+        of_bonds[place].append(_build_rates(fabric, boards, name, other, link, slower_than))
     result = {}
-    for (name, member, pci), (now, could, by), slower_than in zip(members, links, slower):
-        told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
-        if pci.driver in _HYPERVISORS:
-            found = HcaRates(member.hca.name, member.rail, None, *told)
-        else:
-            share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            pcie = find_pcie(boards.complete_link(name, member.hca, pci.link))
-            pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
-            least = _find_told_share(member.port.speed if member.port else None)
-            # what the intent expects decides, whatever other ports run at
-            than, bonded = slower_than if expected is None else "", count_links(fabric, nodes[name], member.hca)
-            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least, than, bonded)
-        result[name, pci.address] = found
+    for (name, member, pci), link, slower_than, of_bond in zip(members, links, slower, of_bonds):
+        found = _build_rates(fabric, boards, name, member, link, slower_than)
+        bonded = 1 if found.pcie is None else count_links(fabric, nodes[name], member.hca)
+        result[name, pci.address] = dataclasses.replace(found, links=bonded, parts=tuple(of_bond))
     return result, membership.why
+
+
+def _build_rates(fabric: Fabric, boards: Boards, name: str, member: Member, link: _Link, slower_than: str) -> HcaRates:
+    """Return the rates of the links of an HCA.
+
+    :param boards: capabilities of the cards of the fabric
+    :param name: name of the node
+    :param link: present rate of its port, the rate that its link supports, and the source of the latter
+    :param slower_than: text on other ports of its kind that run faster; empty without such ports
+    """
+    (now, could, by), expected, pci = link, fabric.line_rate.expected_gbps, member.hca.pci
+    told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
+    if pci is None or pci.driver in _HYPERVISORS:
+        return HcaRates(member.hca.name, member.rail, None, *told)
+    share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
+    pcie = find_pcie(boards.complete_link(name, member.hca, pci.link))
+    pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
+    least = _find_told_share(member.port.speed if member.port else None)
+    found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least)
+    if expected is not None:
+        # what the intent expects decides, whatever other ports run at
+        return found
+    card = None if is_infiniband(fabric) else _find_ethernet_port(member.hca, None)[1]
+    limited = card is not None and could is not None and could < card
+    return dataclasses.replace(found, slower_than=slower_than, card=card if limited else None)
 
 
 def _find_told_share(speed: typing.Optional[str]) -> float:

@@ -18,7 +18,7 @@ from ..._model.measurement.pairs import QUEUE_PAIRS, End, OrderedPair
 from .coverage import compute_coverage
 from .link_coverage_rounds import Cover, Turn, has_separate_rails
 from .paths import PathTable
-from .rounds import iterate_rounds, turn_pairs
+from .rounds import iterate_rounds, order_by_rate, turn_pairs
 from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
 from .wider import widen_amount
 
@@ -105,15 +105,28 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
 
 
 def iterate_steps(
-    rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
+    rails: typing.Mapping[int, typing.Sequence[str]],
+    wanted: Bandwidth,
+    most_rounds: typing.Optional[int] = None,
+    rates: typing.Optional[typing.Mapping[End, float]] = None,
 ) -> typing.Iterator[Step]:
-    """Yield all pairs, in steps of pairs that are measured at the same time.
+    """Yield all pairs, in steps of pairs that are measured at the same time. The first round of a rail pairs nodes of
+    equal rate, as far as there are such pairs.
 
     :param rails: names of the nodes that have a pod, by rail
     :param wanted: bandwidth settings of the intent
     :param most_rounds: maximum number of rounds; None for all
+    :param rates: rates in Gb/s that the ends support, by rail and node; None if they do not count
     """
-    each = [iterate_rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
+    each = [
+        iterate_rounds(
+            order_by_rate(
+                sorted(rails[rail]), {node: rate for (at, node), rate in (rates or {}).items() if at == rail}
+            ),
+            most_rounds,
+        )
+        for rail in sorted(rails)
+    ]
     if wanted.directions == "one":
         # an end that is always the client, or always the server, would never be measured in its other direction
         each = [turn_pairs(its) for its in each]

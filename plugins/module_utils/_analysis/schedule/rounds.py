@@ -44,6 +44,34 @@ def iterate_rounds(
         yield tuple(pairs)
 
 
+def order_by_rate(items: typing.Sequence[Item], rates: typing.Mapping[Item, float]) -> list[Item]:
+    """Return the items in an order in which the first round of ``iterate_rounds`` pairs items of equal rate, as far as
+    there are such pairs. The first round is part of any number of rounds. Items of one rate, or of unknown rates, stay
+    in their order.
+
+    :param items: items without duplicates
+    :param rates: rate of each item, as far as it is known
+    """
+    groups: dict[typing.Optional[float], list[Item]] = {}
+    for item in items:
+        groups.setdefault(rates.get(item), []).append(item)
+    if len(groups) < 2:
+        return list(items)
+    left: list[Item] = []
+    right: list[Item] = []
+    alone: list[Item] = []
+    for group in groups.values():
+        half = len(group) // 2
+        left += group[:half]
+        right += reversed(group[len(group) - half :])
+        alone += group[half : len(group) - half]
+    if len(alone) % 2:
+        # with an odd number of items, the first one has no partner in the first round
+        left.insert(0, alone.pop(0))
+    middle = len(alone) // 2
+    return [*left, *alone[:middle], *reversed(alone[middle:]), *reversed(right)]
+
+
 def turn_pairs(
     rounds: typing.Iterable[typing.Sequence[tuple[Item, Item]]],
 ) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:

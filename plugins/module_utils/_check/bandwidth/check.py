@@ -36,6 +36,7 @@ from .latency import check_latencies
 from .layers.check import check_layers
 from .left_out import check_left_out
 from .links import check_links
+from .own_rates import check_own_rates
 from .packets import check_packets
 from .pairs import check_pair, list_verdicts, subject_of
 from .pods import check_cleanup, check_pods
@@ -71,6 +72,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         for rail in list_rails(fabric):
             findings += check_pods(fabric, rail, pods, membership, facts)
             findings += check_participation(fabric, rail, facts.nodes, pods, pairs, plan)
+        by_cover = plan is not None and plan.cover is not None and by_links(fabric, len(facts.nodes))
+        findings += check_own_rates(ground, pairs, by_cover)
         best = ground.best(pairs)
         for pair in pairs:
             findings += check_pair(ground, pair, best)

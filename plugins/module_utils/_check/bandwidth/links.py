@@ -62,7 +62,12 @@ def check_links(
     """
     if not find_traits(fabric).members:
         return []
-    findings = [_check_hca(fabric, node, found, by_link) for (node, _address), found in rates.items()]
+    findings = [
+        _check_hca(fabric, node, one, by_link)
+        for (node, _address), found in rates.items()
+        # a bond sends through all of its functions, whichever has the RDMA device
+        for one in (found, *found.parts)
+    ]
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:
@@ -205,6 +210,17 @@ def _check_port_rate(fabric: Fabric, node: str, found: HcaRates, by_link: bool) 
             " lower speed, move the cable to a port with the full speed, or waive this finding with the reason."
             " Then run stages discover and bandwidth again.",
             expected=found.slower_than,
+        )
+    elif found.card is not None:
+        yield _Said(
+            WARN,
+            f"The card supports {found.card:g} Gb/s, and the port at the other end of the cable offers only"
+            f" {found.could:g} Gb/s. The floors of the pairs come from the lower rate, so they do not show this loss.",
+            "On the switch, read the speeds that the port of this node supports (show interfaces status). If it is set"
+            " to a lower speed or split, set the full speed. If the fabric is built for this rate, set"
+            " line_rate.expected_gbps of the fabric to it. Then run stages discover and bandwidth again.",
+            f"card for {found.card:g} Gb/s",
+            f"switch port for the {found.card:g} Gb/s of the card",
         )
     elif (
         fabric.line_rate.expected_gbps is not None

@@ -136,7 +136,8 @@ def _format_mtus(mtus: typing.Sequence[int]) -> str:
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
-    """Check that all member interfaces of a bond are up and have the same speed and MTU.
+    """Check that all member interfaces of a bond are up and have the same speed and MTU. A member that is down, or of
+    unread state, is unknown: it may be a lost link. Other differences are a warning.
 
     Other checks rely on this, because they look at one member of the bond only.
 
@@ -149,9 +150,11 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
     speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
     mtus = sorted({netdev.mtu for _hca, netdev in parts if netdev.mtu is not None})
     troubles = []
-    if any(netdev.state != "up" for _hca, netdev in parts):
+    down = any(netdev.state != "up" for _hca, netdev in parts)
+    if down:
         troubles.append(
-            "A member of the bond that is down carries no data, and it cannot replace another member that fails."
+            "A member of the bond that is down carries no data, and it cannot replace another member that fails. The"
+            " intent does not say whether the fabric needs it."
         )
     if len(speeds) > 1:
         shown.append(" and ".join(f"{speed:g} Gb/s" for speed in speeds))
@@ -167,8 +170,17 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
             f"On the node, run cat /proc/net/bonding/{bond} and ip -d link. Bring up each member that is down (ip link"
             " set dev INTERFACE up), give all members the same speed and MTU, and check the cables and the switch"
             " ports. Then run stage discover again."
+            f"{' If the bond is built with fewer cables, waive this finding.' if down else ''}"
         )
-        yield Finding("discover.port", subject, WARN, join_first(shown, MOST), expected, " ".join(troubles), remedy)
+        yield Finding(
+            "discover.port",
+            subject,
+            UNKNOWN if down else WARN,
+            join_first(shown, MOST),
+            expected,
+            " ".join(troubles),
+            remedy,
+        )
     else:
         yield build_pass("discover.port", subject, join_first(shown, MOST), expected)
 

@@ -26,7 +26,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Return the findings of stage network: on addresses, the linter, the disruption of the nodes, the applied objects,
     the MachineConfigPools, each fabric on each node, and leftovers.
     """
-    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_check_lint_read(facts.lint), *facts.linted.findings]
+    findings = [
+        *ipam.check(intent, facts.nodes, facts.ipam, facts.hosts),
+        *_check_lint_read(facts.lint),
+        *facts.linted.findings,
+    ]
     findings += judge_plan.check_plan(intent.cluster, facts.plan, facts.nodes)
     fabrics = {fabric.name for fabric in intent.fabrics}
     # what was refused counts, even where the intent has no such fabric any more

@@ -7,11 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.addresses.host_networks import Hosts
 from ..._model.kubernetes.addresses import AddressFacts
 from ..._model.kubernetes.apply import AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.platform import ObservedPlatform
 from ..._model.run.findings import Finding
 
 
@@ -45,6 +48,8 @@ class Facts:
     :ivar kubelet: state of the KubeletConfigs after these rolls; None if it was not read
     :ivar roll_error: why the pools did not finish the new configuration; empty if they did
     :ivar leftovers: objects of the collection that the intent does not contain; None if they were not searched for
+    :ivar platforms: platform of each node, with the networks of its interfaces
+    :ivar hcas: HCAs of each node
     :ivar allowed: whether the plan permitted writing; if not, all later steps were a dry run
     """
 
@@ -61,11 +66,19 @@ class Facts:
     roll_error: str = ""
     leftovers: typing.Optional[Leftovers] = None
     allowed: bool = True
+    platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
 
     @property
     def unwritten(self) -> bool:
         """Return whether the run wrote nothing to the cluster, in check mode or because the plan did not permit it."""
         return self.check_mode or not self.allowed
+
+    @property
+    def hosts(self) -> typing.Optional[Hosts]:
+        """Return the networks of the interfaces of the nodes; None if no platform was observed."""
+        read = {node: seen.value for node, seen in self.hcas.items() if seen.value is not None and seen.error is None}
+        return Hosts(self.platforms, read) if self.platforms else None
 
     @property
     def linted(self) -> LintFacts:

@@ -25,6 +25,8 @@ from ..._model.operators.drivers import (
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 CHECK = "operators.driver"
+#: begin of the measured value where a node lacks a label by which the operator chooses the image
+LABEL_ABSENT = "label absent"
 EXPECTED = "an image for the kernel, and all requirements to load its driver"
 #: systems for which NVIDIA's repositories have images of DOCA-OFED, by ID of os-release
 _SYSTEMS = ("ubuntu", "rhel", "rhcos", "sles")
@@ -185,7 +187,7 @@ def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
         f" --field-selector spec.nodeName={pool.nodes[0]} shows the pod, and its log the error. Then run stage"
         " operators again."
     )
-    return Finding(CHECK, pool.subject, FAIL, f"label absent on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
+    return Finding(CHECK, pool.subject, FAIL, f"{LABEL_ABSENT} on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
 
 
 def _report_message(pool: DriverPool) -> typing.Optional[Finding]:

@@ -25,16 +25,17 @@ _AROUND = {4: 16, 6: 48}
 class UsedNetwork:
     """A network that is in use.
 
-    :ivar kind: use of the network: pods, services, the address of a node, or an attachment
+    :ivar kind: use of the network: pods, services, the address of a node, an attachment, an interface of a host
+        (``host``), or an interface of a host of which no address in the range of a fabric is known (``near_host``)
     :ivar network: in CIDR form; a single address with /32 or /128
     :ivar owner: object that uses it, for messages: ``node worker-1``, ``ServiceCIDR kubernetes``; for an attachment its
         namespace/name
     :ivar ipam: for an attachment, its IPAM plugin
-    :ivar node: node whose kubelet can write the network into its Node or into the status of its pods; empty if no
-        kubelet can write it
+    :ivar node: node that reports the network: in its Node, in the status of its pods, or as its interface; empty if no
+        single node reports it
     """
 
-    kind: typing.Literal["pods", "services", "node", "attachment"]
+    kind: typing.Literal["pods", "services", "node", "attachment", "host", "near_host"]
     network: Network
     owner: str
     ipam: str = ""

@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..base.observed import Observed
-from ..boundary.addresses import Network
+from ..boundary.addresses import Address, Network
 from ..boundary.devices import Interface, PciAddress
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Uid
@@ -22,6 +22,7 @@ BARS, CLIENTS = Bound("BARs of a function", 6), Bound("clients of the RDMA core"
 ARGUMENTS = Bound("arguments of a kernel", 4096)
 #: Arm has an SMMU for some devices each
 NETWORKS = Bound("networks of the NICs of a node", 4096)
+ADDRESSES = Bound("addresses of a node in the networks of its NICs", 4096)
 DEVICES = Bound("IOMMUs and their tables", 4096)
 
 
@@ -158,6 +159,7 @@ class NodePlatform:
     :ivar identity: identity of the node in DMI, which only root can read
     :ivar uplinks: interfaces of the default routes, and the interfaces below them
     :ivar networks: networks of the NICs, from the routes of the kernel without a gateway; None if not read
+    :ivar addresses: addresses of the node itself in these networks, whatever interface has them; None if not read
     :ivar locked_down: whether kernel lockdown is active; None if the kernel does not report it
     """
 
@@ -176,6 +178,7 @@ class NodePlatform:
     uplinks: typing.Optional[typing.Annotated[tuple[Interface, ...], NETDEVS]] = None
     locked_down: typing.Optional[bool] = None
     networks: typing.Optional[typing.Annotated[tuple[InterfaceNetwork, ...], NETWORKS]] = None
+    addresses: typing.Optional[typing.Annotated[tuple[Address, ...], ADDRESSES]] = None
 
 
 #: platform of one node (module node_info)

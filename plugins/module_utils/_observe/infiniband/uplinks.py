@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the uplinks of a node, which are the interfaces of its default routes and the interfaces below them, and the
-networks of its NICs.
+networks and addresses of its NICs.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import typing
 
-from ..._model.node.platform import NETWORKS, InterfaceNetwork
+from ..._model.node.platform import ADDRESSES, NETWORKS, InterfaceNetwork
 from ..._parse.node.neighbours import (
     parse_default_routes,
     parse_default_routes_6,
+    parse_local_addresses,
+    parse_local_addresses_6,
     parse_networks,
     parse_networks_6,
 )
@@ -24,6 +27,10 @@ _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
 _NETWORKS: tuple[tuple[str, typing.Callable[[str], tuple[tuple[str, str], ...]]], ...] = (
     ("route", parse_networks),
     ("ipv6_route", parse_networks_6),
+)
+_ADDRESSES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
+    ("fib_trie", parse_local_addresses),
+    ("if_inet6", parse_local_addresses_6),
 )
 _OPEN_VSWITCH = "ovs-system"
 
@@ -64,6 +71,25 @@ def read_networks(
             nics[name] = tuple(one for one in below if any("device" in _list_entries(one, [it]) for it in readers))
         found.update({InterfaceNetwork(nic, network): None for nic in nics[name]})
     return tuple(found)[: NETWORKS.most]
+
+
+def read_addresses(
+    tables: SysfsReader, networks: typing.Optional[typing.Sequence[InterfaceNetwork]]
+) -> typing.Optional[tuple[str, ...]]:
+    """Return the addresses of the node that are in networks of its NICs. Other addresses, such as those of services on
+    a node with kube-proxy in mode ipvs, are left out, and so are the results after the first ``ADDRESSES.most``. Return
+    None if the addresses or the networks could not be read.
+
+    :param tables: reader of the folder ``/proc/net``. A kernel without IPv6 has no file ``if_inet6``
+    :param networks: networks of the NICs; None if not read
+    """
+    found_in = [tables.value(name, parser) for name, parser in _ADDRESSES]
+    if networks is None or found_in[0] is None or any(name in tables.unread for name, _parser in _ADDRESSES):
+        return None
+    known = [ipaddress.ip_network(name) for name in dict.fromkeys(item.network for item in networks)]
+    addresses = [ipaddress.ip_address(text) for texts in found_in for text in texts or ()]
+    inside = [item for item in addresses if any(item in network for network in known)]
+    return tuple(dict.fromkeys(map(str, inside)))[: ADDRESSES.most]
 
 
 def _list_entries(name: str, readers: typing.Sequence[SysfsReader]) -> list[str]:

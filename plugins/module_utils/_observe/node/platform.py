@@ -18,7 +18,7 @@ from ..._model.node.platform import GpuDriver, NodePlatform, PciEvidence
 from ..._parse.node import pci_config
 from ..._parse.node import sysfs as parse
 from ..._parse.node.kernel_arguments import parse_command_line
-from ..infiniband.uplinks import read_networks, read_uplinks
+from ..infiniband.uplinks import read_addresses, read_networks, read_uplinks
 from . import sysfs_reader
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
@@ -52,6 +52,7 @@ def read_platform(
     functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
     routes = sysfs_reader.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
     uplinks, networks = read_uplinks(routes, readers), read_networks(routes, readers)
+    addresses = read_addresses(routes, networks)
     errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
     return NodePlatform(
         kernel=system.release,
@@ -76,6 +77,7 @@ def read_platform(
         uplinks=uplinks,
         locked_down=_locked_down(roots),
         networks=networks,
+        addresses=addresses,
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the neighbor table of the kernel (``ip -json neigh show``, iproute2 4.16 to 6.15), and the interfaces of its
-default routes and of its networks.
+"""Parse the neighbor table of the kernel (``ip -json neigh show``, iproute2 4.16 to 6.15), the interfaces of its
+default routes and of its networks, and the addresses of the host.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..._model.boundary.devices import INTERFACE
 from ..limits import decode_json
 
 _TOOL, _FILE, _FILE_6 = "ip -json neigh show", "/proc/net/route", "/proc/net/ipv6_route"
+_FILE_TRIE, _FILE_ADDRESSES_6 = "/proc/net/fib_trie", "/proc/net/if_inet6"
 _HARDWARE_ADDRESS = re.compile(r"\A([0-9a-f]{2}:){5}[0-9a-f]{2}\Z")
 _HEXADECIMAL = re.compile(r"\A[0-9a-f]{8}\Z")
 _ADDRESS_6, _LENGTH_6 = re.compile(r"\A[0-9a-f]{32}\Z"), re.compile(r"\A[0-9a-f]{2}\Z")
@@ -124,6 +125,50 @@ def parse_networks_6(text: str) -> tuple[tuple[str, str], ...]:
             continue
         network = ipaddress.IPv6Network((int(address), length), strict=False)
         found[INTERFACE.of(fields[9], _FILE_6), str(network)] = None
+    return tuple(found)
+
+
+def parse_local_addresses(text: str) -> tuple[str, ...]:
+    """Return the IPv4 addresses of the host in ``/proc/net/fib_trie``, each once: the leaves of the routing table with
+    an entry of length 32 and type LOCAL (net/ipv4/fib_trie.c fib_trie_seq_show). Loopback addresses are left out.
+
+    :raises ParseError: the text has an unexpected form
+    """
+    found: dict[str, None] = {}
+    leaf: typing.Optional[ipaddress.IPv4Address] = None
+    for line in text.splitlines():
+        fields = line.split()
+        if fields[:1] == ["|--"] and len(fields) == 2:
+            leaf = _parse_address(line, fields[1])
+        elif fields[:1] == ["/32"] and fields[2:3] == ["LOCAL"]:
+            if leaf is None:
+                raise ParseError(_FILE_TRIE, line, "a leaf |-- ADDRESS above the entry")
+            if not leaf.is_loopback:
+                found[str(leaf)] = None
+    return tuple(found)
+
+
+def _parse_address(line: str, text: str) -> ipaddress.IPv4Address:
+    try:
+        return ipaddress.IPv4Address(text)
+    except ValueError:
+        raise ParseError(_FILE_TRIE, line, "a leaf with an IPv4 address") from None
+
+
+def parse_local_addresses_6(text: str) -> tuple[str, ...]:
+    """Return the IPv6 addresses of the host in ``/proc/net/if_inet6``, each once (net/ipv6/addrconf.c if6_seq_show).
+    Loopback and link-local addresses are left out.
+
+    :raises ParseError: the text has an unexpected form
+    """
+    found: dict[str, None] = {}
+    for line in filter(str.strip, text.splitlines()):
+        fields = line.split()
+        if len(fields) != 6 or not _ADDRESS_6.match(fields[0]):
+            raise ParseError(_FILE_ADDRESSES_6, line, "6 columns, the first of them a hexadecimal address")
+        address = ipaddress.IPv6Address(int(fields[0], 16))
+        if not address.is_loopback and not address.is_link_local:
+            found[str(address)] = None
     return tuple(found)
 
 

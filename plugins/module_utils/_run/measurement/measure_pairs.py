@@ -29,7 +29,7 @@ from ..._analysis.schedule.measurements import (
 )
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.suspect_rounds import SuspectRoundPlanner
-from ..._check.bandwidth.facts import NOTHING, Facts
+from ..._check.bandwidth.facts import NOTHING, Facts, find_limits
 from ..._check.bandwidth.results import collect_evidence, find_paths_between, list_figures, split_verdicts, too_slow
 from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
@@ -176,7 +176,9 @@ class BandwidthRun:
             return self._measure_by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
         results: list[PairResult] = []
-        for step in iterate_steps(rails, fabric.bandwidth, planned.rounds):
+        # a pair shows what its slower end carries
+        rates = find_limits(fabric, self._seen, usable.values()).own_rates()
+        for step in iterate_steps(rails, fabric.bandwidth, planned.rounds, rates):
             results += self._measure_step(pool, fabric, usable, step)
         return results + self._retest_failed_ends(pool, fabric, usable, results, False)
 
