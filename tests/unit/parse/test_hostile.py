@@ -1219,6 +1219,11 @@ DATA: dict[str, Data] = {
         [{"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}],
         (False,),
     ),
+    "kubernetes.roll_mark.find_keep_value": Data(
+        parser("kubernetes.roll_mark.find_keep_value"),
+        [{"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "false"}}}],
+        ("",),
+    ),
     "kubernetes.roll_mark.parse_mark": Data(
         parser("kubernetes.roll_mark.parse_mark"),
         [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}],
