@@ -23,8 +23,8 @@ description:
   - Fails if the upgrade replaces values of node feature discovery and C(disruption) is V(none), because it can remove
     labels by which other operators select nodes.
   - Fails if the release has a newer version of the chart than O(version), unless its operator never served.
-  - Fails, or returns how long to wait, if a revision is not completed and younger than O(timeout). Another program is
-    possibly changing the release then.
+  - Fails, or returns how long to wait, if a revision is not completed and O(waited_for) does not prove that it stayed
+    unchanged for O(timeout). Another program is possibly changing the release then.
   - The role P(linerate.rdma.operators#role) calls this module. It is of little use elsewhere.
 options:
   operator:
@@ -96,6 +96,12 @@ options:
       release.
     type: bool
     default: false
+  waited_for:
+    description: C(revision), C(status) and C(updated) of the release before a wait of O(timeout). Empty without a wait.
+      The module compares them with those of O(status), and with no clock, because Helm writes the time of a revision by
+      the clock of another machine.
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
@@ -134,7 +140,7 @@ summary:
   sample: "chart gpu-operator-v26.3.0 -> v26.3.3; can restart drivers and drain nodes; restarts the driver of 2 nodes:
     worker-1, worker-9 (not in the inventory)"
 wait_seconds:
-  description: Seconds until a revision that is not completed counts as interrupted.
+  description: Seconds for which a revision that is not completed must stay unchanged to count as interrupted.
   returned: success
   type: int
 other_chart:
@@ -143,7 +149,6 @@ other_chart:
   type: bool
 """
 
-import datetime
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -177,8 +182,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["pinned"],
         options["chosen"],
     )
-    now = datetime.datetime.now(datetime.timezone.utc)
-    planned = plan_release(wanted, options["status"], intent.disruption, now, options["timeout"], options["may_wait"])
+    planned = plan_release(
+        wanted, options["status"], intent.disruption, options["timeout"], options["may_wait"], options["waited_for"]
+    )
     if planned.upgrade is not None and planned.upgrade.operator in RESTARTS_DRIVERS:
         waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
         effect = read_upgrade_effect(connect(module), planned.upgrade, list_nodes(module), intent, waivers)
@@ -207,6 +213,7 @@ def main() -> None:
             run={"type": "str"},
             timeout={"type": "int", "default": 300},
             may_wait={"type": "bool", "default": False},
+            waited_for={"type": "dict", "default": {}},
         ),
         supports_check_mode=True,
     )

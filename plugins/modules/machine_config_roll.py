@@ -26,6 +26,8 @@ description:
     O(cluster). Nodes that are away count against C(node_pool.max_unavailable). Control-plane nodes go one at a time,
     and only while etcd is whole. A health check that would remediate a node is paused with C(pause_health_checks), and
     keeps the pool otherwise.
+  - The same holds while a C(PodDisruptionBudget) holds a pod of a node that would be drained, or while a pod would be
+    lost that C(drain) of O(cluster) protects. Before a removal, running pods of jobs of other users count too.
   - If a pool may not roll, O(state=prepared) and O(state=removed) fail before they change anything. With
     O(state=released) the pool stays paused, RV(rolls) says why, and the next run unpauses it.
   - Between O(state=prepared) and O(state=released) you can apply other objects that reboot nodes.
@@ -65,6 +67,10 @@ options:
         MachineConfigs that a pool uses.
     type: bool
     default: false
+  refusal:
+    description: With O(state=released), why the nodes must not go down. No pool is then unpaused, and RV(rolls) has the
+      reason for each of O(pools). The next run unpauses them. Empty if they may go down.
+    type: str
   wait_seconds:
     description:
       - With O(state=released), the maximum time in seconds to wait for the nodes.
@@ -179,7 +185,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS, KubeletStatus
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
+    HOST_KINDS,
+    KubeletStatus,
+    Roll,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource, group_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import (
     LabelledConfigs,
@@ -215,7 +225,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        gate, scope = PoolGate(cluster, intent, nodes, say), learn_scope(cluster, build_scope((), intent))
+        scope = learn_scope(cluster, build_scope((), intent))
+        removes = options["state"] == "removed" or options["own_pools"]
+        gate = PoolGate(cluster, intent, nodes, say, scope if removes else None)
         roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent, scope)
         if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
             if unread is not None:
@@ -224,14 +236,18 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         if options["state"] == "released":
             mine = scope if options["own_pools"] else None
             wait = options["wait_seconds"]
-            rolls = () if module.check_mode else roller.release(options["pools"], wait, nodes, mine)
+            refusal = options["refusal"]
+            if refusal:
+                rolls = tuple(Roll(name, error=f"{refusal}. The pool stays paused") for name in options["pools"])
+            else:
+                rolls = () if module.check_mode else roller.release(options["pools"], wait, nodes, mine)
             if unread is not None:
                 # the pools go on all the same: no later task of this run would unpause them
                 names = ", ".join(roll.pool for roll in rolls if not roll.error) or "none"
                 raise FileError(f"{unread.seen}. Unpaused MachineConfigPools: {names}", unread.remedy)
             return {
                 **answer,
-                "changed": bool(rolls),
+                "changed": bool(rolls) and not refusal,
                 "rolls": to_data(rolls),
                 "kubelet": to_data(roller.kubelet(configs, nodes)),
             }
@@ -289,6 +305,7 @@ def main() -> None:
             labelled={"type": "bool", "default": False},
             own_pools={"type": "bool", "default": False},
             pools={"type": "list", "elements": "str", "default": []},
+            refusal={"type": "str"},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},
         ),

@@ -41,8 +41,6 @@ IN_ALL = 3 * PATIENCE
 #: seconds in which a server must answer before the run, when it is checked
 _PROBE_PATIENCE = 15.0
 _NAME = re.compile(r"rdma-evidence-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{6})\.tar\.gz")
-#: what precedes the API server in the start of a run
-_SERVER = "API server "
 _OFF = f"or remove {VARIABLE}"
 
 
@@ -177,8 +175,8 @@ def send(
     :param login: credentials for the address
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
-    :param keep: number of archives that remain in a folder, including this one. Archives at an address are never
-        removed
+    :param keep: number of archives of this cluster that remain in a folder, including this one. Archives at an
+        address, and those of a run without a known cluster, are never removed
     :param patience: seconds in which a server must answer or continue to read
     :param attempts: limits for archive and checksum together
     :raises ArchiveError: the destination does not accept the archive, or an older archive cannot be removed
@@ -281,15 +279,18 @@ def _check_login(place: Address, login: ArchiveLogin) -> None:
 def _list_archives_of_cluster(folder: str, report_dir: str, run: str) -> list[str]:
     """Add this run to the list of the runs of its cluster that have an archive in a folder, and return the IDs of these
     runs in order of time. Each cluster has its own list, a hidden file in the folder. The name of this file is derived
-    from the API server, because the kubeconfig may be another file in each run.
+    from the uid of the cluster. Clusters whose kubeconfigs have the same URL, such as that of a tunnel or of the
+    Service of the API server, would remove the archives of each other. Without a uid, the archive of the run belongs
+    to no list, and the result is empty.
 
     :param folder: folder with the archives
     :param report_dir: folder of the report of this run
     :raises FileError: the list cannot be read or written
     """
     start = read_start(report_dir)
-    server = start.access.rpartition(_SERVER)[2] if start is not None else ""
-    path = os.path.join(folder, f".rdma-evidence-{hashlib.sha256(server.encode()).hexdigest()[:12]}")
+    if start is None or not start.cluster_uid:
+        return []
+    path = os.path.join(folder, f".rdma-evidence-{hashlib.sha256(start.cluster_uid.encode()).hexdigest()[:12]}")
     before = read_bytes(path).decode("ascii", "replace").split() if os.path.lexists(path) else []
     there = {match[1] for match in map(_NAME.fullmatch, os.listdir(folder)) if match}
     found = sorted(there.intersection((*before, run)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import datetime
+import types
 import typing
 
 from .._model.base.errors import RdmaError
@@ -17,7 +17,6 @@ from .._model.intent.intent import Disruption
 from .._model.operators.chart_versions import find_chart_version, is_older, is_same
 from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
 from .._model.operators.operators import NFD
-from .._parse.operators.helm_release import parse_updated
 from .mirror import merge
 
 #: states of a revision that Helm has not completed
@@ -64,7 +63,7 @@ class ReleasePlan:
     :ivar needed: whether Helm has to install or upgrade the release
     :ivar other_chart: whether the release has another version of the chart
     :ivar summary: the changes, as text; empty if the release is not upgraded
-    :ivar wait_seconds: seconds after which a revision that is not completed counts as interrupted
+    :ivar wait_seconds: seconds for which a revision that is not completed must stay unchanged to count as interrupted
     :ivar upgrade: upgrade of an operator that restarts drivers of nodes; None if the release is not upgraded, if its
         operator never served, or if the run waits
     """
@@ -81,9 +80,9 @@ def plan_release(
     wanted: DesiredRelease,
     there: typing.Mapping[str, typing.Any],
     disruption: Disruption,
-    now: datetime.datetime,
     limit: int,
     may_wait: bool,
+    waited_for: typing.Mapping[str, typing.Any] = types.MappingProxyType({}),
 ) -> ReleasePlan:
     """Return the plan of a release: the values of its next revision, and whether Helm must install or upgrade it.
 
@@ -96,9 +95,10 @@ def plan_release(
     :param wanted: the release as the run wants it
     :param there: status of the release, as kubernetes.core.helm_info returns it; empty if the release does not exist
     :param disruption: worst permitted effect on a node
-    :param now: time of the status
     :param limit: timeout of Helm in seconds
     :param may_wait: whether the caller waits for a revision that another program may be working on
+    :param waited_for: status, revision and time of the release ``limit`` seconds ago; empty if the caller has not
+        waited
     :raises RdmaError: the release must not be upgraded now
     """
     if not there:
@@ -118,11 +118,12 @@ def plan_release(
     first = begun and not (wanted.serves and (other or keys))
     if keys:
         changes.append(f"values {join_first(keys, _NAMED)}")
-    left = _find_wait(state, there, now, limit)
+    left = limit if state in _UNFINISHED and _identify(there) != _identify(waited_for) else 0
     if left and not may_wait:
         raise RdmaError(
-            f"Helm release {wanted.namespace}/{wanted.release} is {state} since {there.get('updated')}, so another"
-            " program is possibly changing it. The release was not changed",
+            f"Helm release {wanted.namespace}/{wanted.release} is {state}, by its record since {there.get('updated')},"
+            f" and has not been unchanged for {limit} s, so another program is possibly changing it. The release was"
+            " not changed",
             f"Wait until that program ends (helm status -n {wanted.namespace} {wanted.release}). Then run stage"
             " operators again",
         )
@@ -218,20 +219,13 @@ def _loses_values(
     )
 
 
-def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:
-    """Return the number of seconds until a revision that Helm has not completed counts as interrupted. Return 0 if it
-    counts as interrupted already, or if the release is not in an unfinished state.
+def _identify(there: typing.Mapping[str, typing.Any]) -> tuple[str, ...]:
+    """Return what changes whenever a program works on a release: the number, state and time of its last revision. Helm
+    writes the time by the clock of its machine, so it is compared with no other clock.
 
-    :param state: state of the release, such as ``pending-upgrade``
-    :param there: status of the release, with the time of its last update
-    :param now: time of the status
-    :param limit: timeout of Helm in seconds
+    :param there: status of the release; empty for none
     """
-    if state not in _UNFINISHED:
-        return 0
-    updated = parse_updated(there.get("updated"))
-    age = (now - updated).total_seconds() if updated is not None else 0.0
-    return max(0, min(limit, int(limit - age)))
+    return tuple(str(there.get(key)) for key in ("revision", "status", "updated"))
 
 
 def _select_changes(

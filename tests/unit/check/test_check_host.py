@@ -569,6 +569,19 @@ def node(*arguments: str) -> ObservedPlatform:
     return ObservedPlatform(NodePlatform("6.12.95", "x86_64", kernel_arguments=arguments))
 
 
+def test_number_of_huge_pages_behind_another_size_is_not_that_of_the_intent() -> None:
+    wanted = intent(None, kernel_arguments=("hugepagesz=1G", "hugepages=16"))
+
+    def judge(*arguments: str) -> Finding:
+        found = host.check(wanted, host.Facts(nodes=("a",), platforms={"a": node(*arguments)}))
+        return next(item for item in found if item.check == "host.kernel_arguments")
+
+    assert judge("hugepagesz=2M", "hugepages=8", "hugepagesz=1G", "hugepages=16").status == "pass"
+    torn = judge("hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=16")
+    assert (torn.status, torn.measured) == ("fail", "without hugepagesz=1G hugepages=16")
+    assert "in an order in which they mean something else" in torn.why
+
+
 def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
     assert find_overridden(("mitigations=off",), ("mitigations=off", "mitigations=auto")).doubtful == (
         "mitigations=auto",

@@ -34,7 +34,7 @@ def test_values_of_a_release_are_in_no_output(tmp_path: pathlib.Path, disruption
     helm.write_text(text.replace('"get": "{}"', f'"get": \'{{"ngc": {{"apiKey": "{SECRET}"}}}}\''), encoding="utf-8")
     helm.chmod(0o755)
     wanted = {
-        "operator": "gpu-operator",
+        "operator": "sriov-network-operator",
         "release": "gpu-operator",
         "namespace": "gpu-operator",
         "chart": "gpu-operator",
@@ -46,6 +46,7 @@ def test_values_of_a_release_are_in_no_output(tmp_path: pathlib.Path, disruption
         "operators_wanted": wanted,
         "operators_version": "v26.3.3",
         "operators_may_wait": False,
+        "operators_waited_for": {},
         "operators_wait_seconds": 300,
         "operators_helm_binary": str(helm),
         "operators_kubeconfig": str(tmp_path / "kubeconfig"),

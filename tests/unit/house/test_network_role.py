@@ -103,10 +103,11 @@ def test_the_gate_is_asked_again_between_the_pools_and_the_objects(tmp_path: pat
     first, second = (place for place, name in enumerate(names) if name == "sriov_plan")
     assert first < names.index("machine_config_roll") < second == names.index("custom_resources") - 1
     assert {**steps[first][2], "again": True} == steps[second][2]
-    # what is refused stays at its dry run, and the pools that were paused are unpaused in each case
+    # what is refused stays at its dry run, and the pools that were paused stay so, each with the reason
     assert mode_of(steps, "custom_resources") == mode_of(steps, "sriov_sync") == [not allowed]
     assert mode_of(steps, "machine_config_roll") == [False, False]
     assert steps[-2][2]["state"] == "released" and steps[-2][2]["pools"] == ["worker"]
+    assert bool(steps[-2][2]["refusal"]) is not allowed
 
 
 @pytest.mark.parametrize(

@@ -307,13 +307,14 @@ def names_in(folder: pathlib.Path) -> list[str]:
 
 def test_a_folder_keeps_the_newest_under_their_own_names(report: str, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "kept"
+    FactFolder(report, RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", cluster_uid="a"))
     found = sent(report, str(folder))
     assert names_in(folder) == [NAME, f"{NAME}.sha256"]
     assert (
         folder / f"{NAME}.sha256"
     ).read_text() == f"{hashlib.sha256((folder / NAME).read_bytes()).hexdigest()}  {NAME}\n" and found.removed == ()
     (folder / "of somebody else.tar.gz").touch()
-    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
+    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00", cluster_uid="a"))
     after = send(report, LATER, Folder(str(folder)), ArchiveLogin(), "", 1)
     assert [os.path.basename(path) for path in after.removed] == [NAME]
     assert names_in(folder) == [
@@ -328,8 +329,10 @@ def test_archives_of_other_clusters_in_a_folder_stay_and_push_none_out(report: s
 
     def send_of(cluster: str, way: str, day: int) -> list[str]:
         run = f"2026010{day}T030405Z-aaaaaa"
-        access = f"{way}, API server https://{cluster}:6443"
-        FactFolder(report, run).begin(RunStart(run, "2026-01-03T03:04:05+00:00", access=access))
+        # K3s writes this URL for each cluster, and so does a tunnel
+        access = f"{way}, API server https://127.0.0.1:6443"
+        start = RunStart(run, "2026-01-03T03:04:05+00:00", access=access, cluster_uid=cluster)
+        FactFolder(report, run).begin(start)
         found = send(report, run, Folder(str(folder)), ArchiveLogin(), "", 2)
         return [os.path.basename(path)[21:22] for path in found.removed]
 
@@ -343,10 +346,19 @@ def test_archives_of_other_clusters_in_a_folder_stay_and_push_none_out(report: s
     assert len(list(folder.glob("rdma-evidence-9999*"))) == 5
 
 
+def test_archives_of_runs_without_a_known_cluster_are_never_removed(report: str, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "kept"
+    for number, access in enumerate(("", "", *["a file, API server https://127.0.0.1:6443"] * 3), 1):
+        run = f"2026010{number}T030405Z-aaaaaa"
+        FactFolder(report, run).begin(RunStart(run, "2026-01-03T03:04:05+00:00", access=access))
+        assert send(report, run, Folder(str(folder)), ArchiveLogin(), "", 1).removed == ()
+    assert len(list(folder.glob("*.tar.gz"))) == 5
+
+
 def test_the_archive_of_an_older_run_is_not_removed_as_it_comes(report: str, tmp_path: pathlib.Path) -> None:
-    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
+    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00", cluster_uid="a"))
     send(report, LATER, Folder(str(tmp_path / "kept")), ArchiveLogin(), "", 1)
-    FactFolder(report, RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00"))
+    FactFolder(report, RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", cluster_uid="a"))
     assert os.path.exists(sent(report, str(tmp_path / "kept"), keep=1).place)
 
 

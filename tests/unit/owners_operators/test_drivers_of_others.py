@@ -20,7 +20,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.gpu_driver import parse_gpu_driver_change
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.helm_release import parse_updated
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy
 from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import find_limit
 
@@ -157,17 +156,3 @@ def test_a_run_that_cannot_be_read_is_no_limit(tmp_path: typing.Any, monkeypatch
     with pytest.raises(RdmaError) as error:
         limit(str(tmp_path))
     assert "--limit" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("2026-01-02T05:04:05.678+02:00", "2026-01-02T05:04:05+02:00"),
-        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05+00:00"),
-        ("2026-01-02 05:04:05.678901234 +0200 CEST", "2026-01-02T05:04:05+02:00"),
-        ("2026-01-02 03:04:05", "2026-01-02T03:04:05+00:00"),
-    ],
-)
-def test_the_offset_of_a_time_of_helm_counts(text: str, seconds: str) -> None:
-    found = parse_updated(text)
-    assert found is not None and found.isoformat() == seconds

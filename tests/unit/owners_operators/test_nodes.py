@@ -69,6 +69,22 @@ def test_cell(certificates: Certificates, owner: str, action: str, result: str) 
     assert [world.kept(name) for name in NODES] == [owner == SCALED, False, False] and not world.deletable
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_value_that_keeps_no_node_is_replaced_while_the_node_is_empty_and_comes_back(
+    certificates: Certificates, killed: bool
+) -> None:
+    world = OpenShift(False)
+    world.put("Node", merged(world.seen(NODES[0]), {"metadata": {"annotations": {KEEP: "false"}}}))
+    with playing(certificates, world) as site:
+        if killed:
+            world.kill = f"reset {NODES[0]}"
+            with pytest.raises(Killed):
+                site.run()
+        site.run()
+    assert not world.deletable
+    assert [world.seen(name)["metadata"]["annotations"].get(KEEP) for name in NODES] == ["false", None, None]
+
+
 def test_the_next_run_removes_the_annotation_of_a_killed_one(certificates: Certificates) -> None:
     world = OpenShift(False)
     with playing(certificates, world) as site:

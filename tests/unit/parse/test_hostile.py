@@ -33,6 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import SriovAbsence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.shown_boot import Boot
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import OperatorUpgrade
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
@@ -984,9 +985,6 @@ DATA: dict[str, Data] = {
     "operators.drivers.driver_host": Data(
         parser("operators.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
     ),
-    "operators.helm_release.parse_updated": Data(
-        parser("operators.helm_release.parse_updated"), ["2026-01-02 03:04:05.678901234 +0000 UTC"], (None,)
-    ),
     "operators.gpu_driver.parse_gpu_driver": Data(
         parser("operators.gpu_driver.parse_gpu_driver"),
         [
@@ -1011,6 +1009,33 @@ DATA: dict[str, Data] = {
                 "spec": {"driver": {"rdma": {}, "upgradePolicy": {"maxParallelUpgrades": 2, "drain": {}}}},
             }
         ],
+    ),
+    "operators.gpu_driver.parse_gpu_driver_upgrade": Data(
+        lambda there: parser("operators.gpu_driver.parse_gpu_driver_upgrade")(
+            there, OperatorUpgrade("gpu-operator", "a -> b", {"upgradePolicy": {"autoUpgrade": True}})
+        ),
+        [
+            named(
+                kind="ClusterPolicy",
+                spec={"driver": {"enabled": True, "upgradePolicy": {"maxParallelUpgrades": 2, "drain": {}}}},
+            )
+        ],
+        (None,),
+    ),
+    "operators.nic_driver.parse_driver_upgrade": Data(
+        lambda there: parser("operators.nic_driver.parse_driver_upgrade")(
+            there, OperatorUpgrade("network-operator", "a -> b")
+        ),
+        [
+            named(
+                kind="NicClusterPolicy",
+                spec={
+                    "ofedDriver": {"upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 2}},
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}},
+                },
+            )
+        ],
+        (None,),
     ),
     "operators.nic_driver.parse_driver_change": Data(
         lambda there: parser("operators.nic_driver.parse_driver_change")(
@@ -1207,6 +1232,11 @@ DATA: dict[str, Data] = {
         parser("kubernetes.roll_mark.is_kept"),
         [{"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}],
         (False,),
+    ),
+    "kubernetes.roll_mark.find_keep_value": Data(
+        parser("kubernetes.roll_mark.find_keep_value"),
+        [{"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "false"}}}],
+        ("",),
     ),
     "kubernetes.roll_mark.parse_mark": Data(
         parser("kubernetes.roll_mark.parse_mark"),

@@ -14,7 +14,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import (
     ANNOTATION,
+    KEEP,
     PROOF,
+    find_keep_value,
+    is_kept,
     parse_mark,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
@@ -35,6 +38,28 @@ def test_changes_of_a_node() -> None:
         "unschedulable": True
     }
     assert parse_mark(mark_node(None)) is None and parse_mark({"metadata": {}}) is None
+
+
+def keep(value: typing.Any) -> typing.Any:
+    return {"metadata": {"annotations": {} if value is None else {KEEP: value}}}
+
+
+@pytest.mark.parametrize("value", ["false", "True", "1", "", None, {"a": "b"}, "x" * 100])
+def test_only_the_value_true_keeps_the_autoscaler_away(value: typing.Any) -> None:
+    assert not is_kept(keep(value)) and is_kept(keep("true"))
+    assert find_keep_value(keep(value)) == (value if value in ("false", "True", "1") else "")
+
+
+def test_value_that_a_node_had_before_comes_back() -> None:
+    def annotations(*of: typing.Any, **more: typing.Any) -> typing.Any:
+        return mark_node(*of, **more)["metadata"]["annotations"]
+
+    mine = Mark(kept=True, keep_before="false")
+    assert annotations(mine)[KEEP] == "true" and parse_mark(mark_node(mine)) == mine
+    assert annotations(None, release=mine)[KEEP] == "false"
+    assert annotations(Mark(reset=True), release=mine, over=True)[KEEP] == "false"
+    assert annotations(None, release=Mark(kept=True))[KEEP] is None
+    assert KEEP not in annotations(None, release=Mark())
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import pathlib
+import re
 import typing
 
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
@@ -19,7 +21,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.cha
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverPolicy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds, OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.helm_release import parse_updated
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
     DesiredRelease,
     ReleasePlan,
@@ -31,6 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators impo
     list_releases,
 )
 
+ROLE, LOOK = pathlib.Path(__file__).resolve().parents[3] / "roles" / "operators", "release_look.yml"
 FABRIC: dict[str, typing.Any] = {
     "name": "c",
     "profile": "sriov_ethernet",
@@ -41,7 +43,6 @@ FABRIC: dict[str, typing.Any] = {
     "network": {"namespace": "t", "name": "n"},
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
 }
-NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
 WANTED = DesiredRelease("gpu-operator", "gpu", "gpu-operator", "v26.3.3", {"driver": {"rdma": {"enabled": True}}}, True)
 THERE: dict[str, typing.Any] = {
     "status": "deployed",
@@ -54,10 +55,18 @@ OLDER = {**THERE, "chart": "gpu-operator-v26.3.0"}
 
 
 def plan(
-    there: dict[str, typing.Any], disruption: str = "drain", *, may_wait: bool = False, **changes: typing.Any
+    there: dict[str, typing.Any],
+    disruption: str = "drain",
+    *,
+    may_wait: bool = False,
+    waited_for: typing.Optional[dict[str, typing.Any]] = None,
+    **changes: typing.Any,
 ) -> ReleasePlan:
+    """:param waited_for: what was there before the wait; None: the same, unless the run still may wait"""
     wanted = dataclasses.replace(WANTED, **changes)
-    return plan_release(wanted, there, typing.cast(typing.Any, disruption), NOW, 300, may_wait)
+    if waited_for is None and not may_wait:
+        waited_for = there
+    return plan_release(wanted, there, typing.cast(typing.Any, disruption), 300, may_wait, waited_for or {})
 
 
 @pytest.mark.parametrize("disruption", ["none", "drain"])
@@ -229,21 +238,38 @@ def test_an_operator_with_webhooks_for_the_jobs_of_others_does_not_stay_if_it_fa
 @pytest.mark.parametrize("state", ["pending-install", "pending-upgrade", "pending-rollback"])
 def test_revision_that_another_program_works_on_is_waited_for_and_then_refused(state: str) -> None:
     running = {**THERE, "status": state}
-    assert plan(running, may_wait=True).wait_seconds == 60
-    with pytest.raises(RdmaError, match=f"gpu-operator/gpu is {state} since 2026-01-02 03:00:05"):
-        plan(running)
-    # its time zone counts, and a clock that is ahead does not prolong the wait
-    assert plan({**running, "updated": "2026-01-02 05:00:05.1 +0200 CEST"}, may_wait=True).wait_seconds == 60
-    assert plan({**running, "updated": "2027-01-01 00:00:00 +0000 UTC"}, may_wait=True).wait_seconds == 300
-    assert plan({**running, "updated": "yesterday"}, may_wait=True).wait_seconds == 300
-    over = plan({**running, "updated": "2026-01-02 02:59:05 +0000 UTC"})
-    assert (over.wait_seconds, over.needed) == (0, True)
+    # whatever its time says: Helm wrote it by the clock of another machine
+    for updated in (running["updated"], "2020-01-01 00:00:00 +0000 UTC", "2027-01-01 00:00:00 +0000 UTC", "yesterday"):
+        seen = {**running, "updated": updated}
+        assert plan(seen, may_wait=True).wait_seconds == 300
+        with pytest.raises(RdmaError, match=f"is {state}, by its record since {re.escape(updated)}"):
+            plan(seen, waited_for={})
+        over = plan(seen, waited_for={key: seen[key] for key in ("revision", "status", "updated")})
+        assert (over.wait_seconds, over.needed) == (0, True)
 
 
-def test_times_that_helm_prints() -> None:
-    assert parse_updated("2026-01-02 05:04:05.678901234 +0200 CEST") == NOW
-    for text in (None, "", "2026", "2026-13-01 00:00:00 +0000 UTC", "2026-01-02 03:04:05 zone"):
-        assert parse_updated(text) is None
+@pytest.mark.parametrize(
+    "before",
+    [
+        {"revision": "3", "updated": "2026-01-02 02:00:00 +0000 UTC", "status": "pending-upgrade"},
+        {"revision": "4", "updated": "2026-01-02 02:00:00 +0000 UTC", "status": "pending-upgrade"},
+        {"revision": "4", "updated": THERE["updated"], "status": "pending-install"},
+    ],
+    ids=["revision", "time", "state"],
+)
+def test_revision_that_changed_while_the_run_waited_is_not_taken_up(before: dict[str, typing.Any]) -> None:
+    with pytest.raises(RdmaError, match="another program is possibly changing it"):
+        plan({**THERE, "status": "pending-upgrade"}, waited_for=before)
+
+
+def test_role_compares_the_revision_before_its_wait_with_the_one_after_it() -> None:
+    tasks = yaml.safe_load((ROLE / "tasks" / "release.yml").read_text(encoding="utf-8"))
+    looks = [task["vars"] for task in tasks if task.get("ansible.builtin.include_tasks", {}).get("file", "") == LOOK]
+    assert [look["operators_waited_for"] for look in looks] == [{}, "{{ operators_unfinished }}"]
+    names = [next((key for key in task if "." in key), "") for task in tasks]
+    waits, keeps = names.index("ansible.builtin.wait_for"), names.index("ansible.builtin.set_fact", 1)
+    assert "operators_unfinished" in tasks[keeps]["ansible.builtin.set_fact"] and keeps < waits
+    assert tasks[waits]["ansible.builtin.wait_for"] == {"timeout": "{{ operators_plan.wait_seconds }}"}
 
 
 @pytest.mark.parametrize(("disruption", "upgrade"), [("none", False), ("drain", True)])

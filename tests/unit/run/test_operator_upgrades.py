@@ -64,6 +64,7 @@ WANTED: Data = {
     "chosen": False,
     "timeout": 300,
     "may_wait": False,
+    "waited_for": {},
     "nodes": list(INVENTORY),
     "waivers": None,
 }
@@ -131,7 +132,7 @@ def test_upgrade_that_the_gate_refuses_changes_nothing(plan: Plan, cluster: typi
 def test_node_that_is_down_counts_against_the_limit(plan: Plan) -> None:
     down = node("a1", NODES[1]["metadata"]["labels"])
     down["status"]["conditions"][0]["status"] = "False"
-    with pytest.raises(RdmaError, match="not Ready|NotReady|not ready|is not available"):
+    with pytest.raises(RdmaError, match=r"not Ready|NotReady|not ready|is not available"):
         plan(Cluster(Node=(NODES[0], down, *NODES[2:]), ClusterPolicy=(owned(upgradePolicy=SERIAL),)))
 
 

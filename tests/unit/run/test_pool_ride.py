@@ -314,6 +314,33 @@ def test_nothing_is_proven_before_somebody_has_looked(site: Pooled) -> None:
     )
 
 
+def bare_pod(node: str) -> Resource:
+    """A pod that nothing starts again."""
+    metadata = {"name": "train", "namespace": "ml", "uid": "u1", "resourceVersion": "1"}
+    spec = {"nodeName": node, "containers": [{"name": "c"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+
+
+def test_pod_that_starts_after_the_plan_keeps_the_pool_paused_and_the_next_run_takes_it_up(site: Pooled) -> None:
+    do, begun = site.world.do, typing.cast(list[str], [])
+
+    def start(what: str) -> None:
+        if what == "apply" and not begun:
+            begun.append(what)
+            site.world.put("Pod", bare_pod(NODES[1]))
+        do(what)
+
+    site.world.do = start  # type: ignore[method-assign]
+    done = site.run()
+    assert begun and site.world.reboots == {} and site.world.pool["spec"]["paused"]
+    assert set(states(done).values()) == {"failed"}
+    assert all(f"{NODES[1]}: no controller recreates these pods: ml/train" in one.why for one in done.outcomes)
+    site.world.drop("Pod", bare_pod(NODES[1]))
+    site.settle()
+    assert site.world.reboots == dict.fromkeys(NODES, 1)
+    clean(site)
+
+
 def test_check_mode_changes_nothing(site: Pooled) -> None:
     done = site.run(check_mode=True)
     assert set(states(done).values()) == {"planned"} and len(done.changes) == 3 and site.world.did == []

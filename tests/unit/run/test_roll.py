@@ -143,7 +143,7 @@ class Operator:
     def _objects(self, kind: str) -> dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
-    def pages(self, kind: str, fields: str = "") -> typing.Iterator[typing.Any]:
+    def pages(self, kind: str, fields: str = "", **_more: typing.Any) -> typing.Iterator[typing.Any]:
         return iter(self.list(kind, fields=fields).items)
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:

@@ -19,6 +19,7 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
+from ..._parse.node.kernel_arguments import find_missing_arguments
 from . import cluster_policy, gpudirect, kubelet
 from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
@@ -159,7 +160,10 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
-        missing = [argument for argument in wanted if argument not in (runs or ())]
+        missing = find_missing_arguments(tuple(wanted), runs or ())
+        how = "without these arguments"
+        if missing and all(argument in (runs or ()) for argument in missing):
+            how = "with these arguments, but in an order in which they mean something else"
         overridden = find_overridden(wanted, runs) if runs is not None and not missing else Overridden()
         if overridden.undone or overridden.doubtful:
             yield _report_overridden(name, expected, overridden)
@@ -175,7 +179,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
             yield Finding(check_id, name, UNKNOWN, "kernel command line not read", expected, why, remedy)
         elif made:
             why = (
-                f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} sets"
+                f"The kernel of the node was booted {how}. MachineConfig {made[0].name} sets"
                 " them, but the node has not received it: its MachineConfigPool is paused, is not updated yet,"
                 " or does not select the node."
             )
@@ -190,10 +194,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
                 check_id, name, FAIL, f"kernel command line without {' '.join(missing)}", expected, why, remedy
             )
         else:
-            why = (
-                "The kernel of the node was booted without these arguments, and this run applied no MachineConfig that"
-                " sets them."
-            )
+            why = f"The kernel of the node was booted {how}, and this run applied no MachineConfig that sets them."
             remedy = (
                 "Set platform_settle: true and run ansible-playbook linerate.rdma.site, which sets the arguments"
                 f" and reboots the node in its turn. Or add them by hand: set them in the boot loader of {name},"

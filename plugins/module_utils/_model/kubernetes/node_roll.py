@@ -11,7 +11,7 @@ import hashlib
 import typing
 
 from ..base.text import cut_text
-from ..boundary.kubernetes import ObjectName, Uid
+from ..boundary.kubernetes import LabelValue, ObjectName, Uid
 from .control_plane import HealthCheck
 from .disruption import PoolPlan
 
@@ -116,6 +116,7 @@ class Mark:
     :ivar reset: whether a reset was ordered or is about to be ordered. A different boot id shows that it took place
     :ivar pool: MachineConfigPool whose roll reboots it; empty if its BMC does
     :ivar kept: whether the roll has told the cluster-autoscaler to keep the node, and so must undo it
+    :ivar keep_before: value of the annotation of the cluster-autoscaler before that; empty if there was none
     """
 
     differences: tuple[str, ...] = ()
@@ -124,6 +125,7 @@ class Mark:
     reset: bool = False
     pool: ObjectName = ""
     kept: bool = False
+    keep_before: LabelValue = ""
 
 
 @dataclasses.dataclass(frozen=True)

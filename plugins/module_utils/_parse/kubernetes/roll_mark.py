@@ -7,6 +7,7 @@ notes its progress with the node.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 from ..._model.base.errors import ParseError
@@ -23,6 +24,8 @@ ANNOTATION = "linerate.rdma/roll"
 PROOF = "linerate.node-restriction.kubernetes.io/roll"
 #: annotation of a node that the cluster-autoscaler does not delete [kubernetes/autoscaler cluster-autoscaler/FAQ.md]
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+#: values of it that a roll restores; they have the form of a value of a label
+_KEEP_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 #: bytes; the API server takes annotations of 256 KiB in all
 _MOST = MIB // 4
 
@@ -48,11 +51,22 @@ def is_in_roll(resource: Resource) -> bool:
 
 def is_kept(resource: Resource) -> bool:
     """Return whether a v1 Node has the annotation that keeps the cluster-autoscaler from removing it, whichever client
-    wrote it.
+    wrote it. The cluster-autoscaler accepts no other value than ``true``.
+    [src kubernetes/autoscaler core/scaledown/eligibility/eligibility.go HasNoScaleDownAnnotation]
 
     :raises ResourceError: the object has an unexpected form
     """
-    return KEEP in mapping_at(resource, "metadata", "annotations")
+    return mapping_at(resource, "metadata", "annotations").get(KEEP) == "true"
+
+
+def find_keep_value(resource: Resource) -> str:
+    """Return the value of the annotation of the cluster-autoscaler on a v1 Node; empty if the node does not have it, or
+    if its value is not a short word.
+
+    :raises ResourceError: the object has an unexpected form
+    """
+    value = str(mapping_at(resource, "metadata", "annotations").get(KEEP) or "")
+    return value if _KEEP_VALUE.fullmatch(value) else ""
 
 
 def parse_mark(resource: Resource) -> typing.Optional[Mark]:

@@ -19,19 +19,24 @@ Patch = dict[str, typing.Any]
 def mark_node(
     mark: typing.Optional[Mark],
     unschedulable: typing.Optional[bool] = None,
-    release: bool = False,
+    release: typing.Optional[Mark] = None,
     over: bool = False,
 ) -> Patch:
     """Return the merge patch that sets or removes the mark of a node.
 
     :param mark: progress of the roll on the node; None removes the mark
     :param unschedulable: True cordons the node, False uncordons it, None leaves it unchanged
-    :param release: whether the cluster-autoscaler may delete the node again, after an earlier mark with ``kept``
+    :param release: an earlier mark of the node. If it has ``kept``, the annotation of the cluster-autoscaler gets the
+        value that it had before, or is removed if it had none. None: the annotation stays
     :param over: whether the roll has released the node, so that the mark only records its settings that did not take
         effect or were not verified
     """
     text = None if mark is None else json.dumps(to_data(mark), sort_keys=True)
-    kept = {KEEP: "true"} if mark is not None and mark.kept else {KEEP: None} if release else {}
+    kept: dict[str, typing.Optional[str]] = {}
+    if mark is not None and mark.kept:
+        kept = {KEEP: "true"}
+    elif release is not None and release.kept:
+        kept = {KEEP: release.keep_before or None}
     change: Patch = {
         "metadata": {
             "annotations": {ANNOTATION: text, **kept},

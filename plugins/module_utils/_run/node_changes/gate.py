@@ -18,9 +18,11 @@ from ..._analysis.controllers.drains.room import GateInputs
 from ..._analysis.controllers.machine_configs.pools import find_machine_pool
 from ..._analysis.disruption.machine_config import roll_of
 from ..._model.base.errors import RdmaError
+from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.scope import Scope
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -29,9 +31,14 @@ from ..._observe.kubernetes.machines import read_machine_pools
 from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core, etcd
 from ..._parse.kubernetes.cluster_version import parse_progress
+from ..cluster.removal.reboots import find_ended_by_reboot
 from .drain import NodeFailed
+from .drain_blockers import read_drain_blockers
 from .health_checks import HealthChecks
 from .read_turns import TurnReader
+
+#: reasons, pods and nodes that a message names
+_NAMED = 5
 
 Say = typing.Callable[[str], None]
 
@@ -111,17 +118,30 @@ class PoolGate:
     :param intent: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the run
     :param say: function that shows a line of progress to the user
+    :param scope: objects of the intent, for pools that roll because of a removal. Running pods of jobs of other users
+        then count too. None: the pools roll because of a change
     """
 
-    def __init__(self, cluster: Cluster, intent: ClusterIntent, inventory: typing.Iterable[str], say: Say) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        intent: ClusterIntent,
+        inventory: typing.Iterable[str],
+        say: Say,
+        scope: typing.Optional[Scope] = None,
+    ) -> None:
+        self._scope = scope
         self._cluster, self._intent, self._inventory, self._say = cluster, intent, tuple(inventory), say
         self._checks, self._turns = HealthChecks(cluster, say), TurnReader(cluster, intent.operator_namespace)
 
-    def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
-        """Verify that MachineConfigPools may roll now. Call this immediately before they do.
+    def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str], rendered: bool = False) -> None:
+        """Verify that MachineConfigPools may roll now: the state of the cluster permits it, and their drains and
+        reboots end no pod that the intent protects. Call this immediately before they do.
 
         :param pools: MachineConfigPools of the cluster
         :param rolling: names of the pools that are about to roll
+        :param rendered: whether the pools have their new configuration, so that only the pods of those nodes count that
+            do not have it; otherwise the pods of all nodes of the pools count
         :raises NodeFailed: the pools must not roll now; the message has the reasons
         :raises ApiError: the API server cannot be reached
         :raises ResourceError: an object is malformed
@@ -131,12 +151,52 @@ class PoolGate:
             read_gate_inputs(self._cluster, nodes, checks=self._checks, turns=self._turns) if rolls else GateInputs()
         )
         why = list_roll_blockers(rolls, (), stand, pools, self._intent, self._inventory)
+        if not why and rolls:
+            why = tuple(self._list_pod_blockers(nodes, pools, rolling, rendered))
         if why:
             names = ", ".join(roll.name for roll in rolls)
             raise NodeFailed(
                 f"MachineConfigPool {names} must not roll now: {' '.join(why[:5]).rstrip('.')}",
                 "Correct this, then rerun",
             )
+
+    def _list_pod_blockers(
+        self,
+        nodes: typing.Iterable[ClusterNode],
+        pools: typing.Sequence[MachinePool],
+        rolling: typing.Container[str],
+        rendered: bool,
+    ) -> typing.Iterator[str]:
+        """Yield the pods that the roll would end although the intent protects them, and the PodDisruptionBudgets that
+        would hold it, each with the remedy. The machine config operator does not ask for any of them.
+
+        :raises ApiError: the API server cannot be reached
+        :raises ResourceError: an object is malformed
+        """
+        placed = ((node, find_machine_pool(node, pools)) for node in nodes)
+        going = sorted(
+            node.name
+            for node, pool in placed
+            if pool is not None
+            and pool.name in rolling
+            and not (rendered and node.machine_config and node.machine_config == pool.wanted_config)
+        )
+        try:
+            yield from itertools.islice(
+                read_drain_blockers(self._cluster, dict.fromkeys(going, True), self._intent), _NAMED
+            )
+            if self._scope is not None and going:
+                ended = find_ended_by_reboot(self._cluster, going, self._scope, self._intent.drain)
+                if ended:
+                    yield (
+                        f"these pods would end, and no controller starts them again:"
+                        f" {join_first([str(pod) for pod in ended], _NAMED)}. Wait until they end, or delete them:"
+                        " kubectl delete pod NAME -n NAMESPACE."
+                    )
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            yield f"the pods of {join_first(going, _NAMED)} could not be read: {error.text}."
 
     @contextlib.contextmanager
     def pause_pool_health_checks(

@@ -118,7 +118,7 @@ def set_kernel_arguments(
         )
     running = parse.parse_command_line(_read_text(os.path.join(root, "proc/cmdline")))
     boot = _read_text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
-    missing = tuple(argument for argument in wanted if argument not in running)
+    missing = parse.find_missing_arguments(tuple(wanted), running)
     loader, refusal = _find_boot_loader(root)
     if loader is None:
         noted = read_left_arguments(root)
@@ -149,19 +149,47 @@ def set_kernel_arguments(
         or (own is not None and (not after or loader.unfinished()))
         or any(_is_argument_missing(entries, argument) for argument in after)
     )
-    conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
+    added = tuple(argument for argument in after if argument not in before)
+    conflict = _explain_order(wanted, entries, before, after) or (loader.conflict(added) if due else "")
     if conflict:
         return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name, others)
     if due and not dry:
         _write_intents(root, noted_after)
         loader.write(before, after)
-        late = [argument for argument in after if _is_argument_missing(loader.entries(), argument)]
+        entries = loader.entries()
+        late = [argument for argument in after if _is_argument_missing(entries, argument)]
+        late += [one for entry in entries for one in parse.find_missing_arguments(tuple(wanted), entry)]
         if late:
             raise RdmaError(
-                f"{loader.name} succeeded, but the boot entries lack {', '.join(late)}",
+                f"{loader.name} succeeded, but the boot entries lack {', '.join(dict.fromkeys(late))}, or have them in"
+                " another order",
                 "Check the configuration of the boot loader on the node",
             )
     return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name, others)
+
+
+def _explain_order(
+    wanted: typing.Sequence[str], entries: typing.Iterable[Arguments], before: Arguments, after: Arguments
+) -> str:
+    """Return the reason why arguments whose meaning depends on their place cannot be set: one of them is listed twice,
+    or a boot entry has others of them. Return an empty text if they can be set.
+
+    :param wanted: desired arguments, in their order
+    :param entries: arguments of each boot entry
+    :param before: arguments that the collection has set so far
+    :param after: arguments that the collection would set, each once, behind the others
+    """
+    for entry in entries:
+        others = tuple(argument for argument in entry if argument not in before)
+        lost = parse.find_missing_arguments(tuple(wanted), (*others, *after))
+        if lost:
+            return (
+                f"{', '.join(lost)} would get another meaning by their place on the kernel command line, which has each"
+                f" argument of this collection once, behind '{' '.join(others)}'. Set all arguments of these names"
+                " (hugepagesz, hugepages, console) in the boot configuration of the node, in their order, and remove"
+                " them from rdma_cluster.host.kernel_arguments."
+            )
+    return ""
 
 
 def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, Arguments], intent: str) -> str:
@@ -300,7 +328,14 @@ class _Grubby:
         return False
 
     def conflict(self, added: Arguments) -> str:
-        keys = {argument.partition("=")[0] for argument in added}
+        names = [argument.partition("=")[0] for argument in added]
+        keys = set(names)
+        twice = [argument for argument, key in zip(added, names) if names.count(key) > 1]
+        if twice:
+            return (
+                f"grubby keeps one value of each name, and {', '.join(twice)} have the same name. Set them in the boot"
+                " configuration of the node, and remove them from rdma_cluster.host.kernel_arguments."
+            )
         # write() removes an earlier value of the collection itself
         known = (*added, *(self.own() or ()))
         others = {

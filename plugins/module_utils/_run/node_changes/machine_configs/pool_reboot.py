@@ -250,8 +250,7 @@ class PoolReboot:
         identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))
         mine = self._noted[step.node] = Mark(identities, node.boot_id, pool=step.pool)
         # the operator cordons it in its turn
-        cordoned, kept = (noted.cordoned, noted.kept) if noted is not None else (False, False)
-        self._work.mark(step.node, mine, False if cordoned else None, kept)
+        self._work.mark(step.node, mine, False if noted is not None and noted.cordoned else None, noted)
         self._did[step.node] += self._work.set(step.node)
         now, _noted = self._work.node(step.node)
         self._noted[step.node] = dataclasses.replace(mine, boot=now.boot_id, reset=True)

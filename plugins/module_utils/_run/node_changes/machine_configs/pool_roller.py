@@ -238,7 +238,7 @@ class PoolRoller:
         if self._gate is None:
             return self._let_go(ours, rolls, limit, inventory)
         try:
-            self._gate.ask(pools, rolling)
+            self._gate.ask(pools, rolling, rendered=True)
         except NodeFailed as error:
             return tuple(
                 dataclasses.replace(roll, error=f"{error.seen}. The pool stays paused. {error.remedy}")

@@ -54,7 +54,7 @@ class NodeMarks:
         name: str,
         noted: typing.Optional[Mark],
         unschedulable: typing.Optional[bool] = None,
-        release: bool = False,
+        release: typing.Optional[Mark] = None,
         over: bool = False,
     ) -> None:
         """Set or remove the mark of a node, and cordon or uncordon the node in the same request.
@@ -62,7 +62,8 @@ class NodeMarks:
         :param name: name of the node
         :param noted: mark to set; None to remove the mark
         :param unschedulable: True to cordon, False to uncordon; None for no change
-        :param release: whether the cluster-autoscaler may delete the node again
+        :param release: earlier mark of the node; the cluster-autoscaler may then delete the node again, if it could
+            before that mark. None: no change
         :param over: whether the roll has released the node, so that the mark is only a record for the next run
         """
         self._going.check()
@@ -108,7 +109,7 @@ class NodeMarks:
         :param did: list to which the actions are appended as text
         """
         mine = self._noted.get(name, mine)
-        self.mark(name, None, False if mine.cordoned else None, mine.kept)
+        self.mark(name, None, False if mine.cordoned else None, mine)
         did += ["uncordoned"] if mine.cordoned else []
 
     def record_reset(self, name: str, mine: Mark) -> Mark:

@@ -18,7 +18,7 @@ from ...._model.run.lease import LeaseLost
 from ...._observe.kubernetes.client import Cluster as Api
 from ...._observe.kubernetes.errors import ApiError
 from ...._observe.kubernetes.shell import Clock
-from ...._parse.kubernetes.roll_mark import is_kept
+from ...._parse.kubernetes.roll_mark import find_keep_value, is_kept
 from ..drain import Drain, NodeFailed, NotDrained
 from ..node_sources import Sources
 from ..roll_cluster import RollClusterReader
@@ -169,9 +169,14 @@ class NodeTurns:
         :raises RdmaError: the node was not reset
         """
         # a drained node is empty, and the cluster-autoscaler deletes the machines of empty nodes
-        kept = noted.kept if noted is not None else not is_kept(self._cluster.get("Node", "", step.node))
-        cordoned = noted is not None and noted.cordoned
-        mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, cordoned, kept=kept)
+        there = noted if noted is not None else self._read_keep(step.node)
+        mine = Mark(
+            tuple(one.identity for one in step.differences),
+            node.boot_id,
+            there.cordoned,
+            kept=there.kept,
+            keep_before=there.keep_before,
+        )
         self.marks.mark(step.node, mine)
         try:
             if node.unschedulable:
@@ -307,11 +312,20 @@ class NodeTurns:
         :param keep: whether the effect of the reset is not known
         :raises RdmaError: the reset did not correct all differences
         """
-        stays = dataclasses.replace(noted, cordoned=False, kept=False) if left or keep else None
-        self.marks.mark(step.node, stays, False if noted.cordoned else None, noted.kept, over=True)
+        stays = dataclasses.replace(noted, cordoned=False, kept=False, keep_before="") if left or keep else None
+        self.marks.mark(step.node, stays, False if noted.cordoned else None, noted, over=True)
         did += ["uncordoned"] if noted.cordoned else []
         if left:
             raise not_taken(step.node, left, "at the reset")
+
+    def _read_keep(self, name: str) -> Mark:
+        """Return a mark that only says whether the cluster-autoscaler must be told to keep the node, and the value that
+        its annotation has now.
+
+        :raises ApiError: the node cannot be read
+        """
+        resource = self._cluster.get("Node", "", name)
+        return Mark() if is_kept(resource) else Mark(kept=True, keep_before=find_keep_value(resource))
 
     def _pause(self) -> None:
         self._going.pause(self._limits.look)
