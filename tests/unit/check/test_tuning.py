@@ -443,7 +443,7 @@ _BONDED: typing.Mapping[str, typing.Mapping[str, typing.Any]] = {
 }
 
 
-def bonded(profile: str, rows: typing.Mapping[str, typing.Optional[str]], second: bool = False) -> list[Finding]:
+def bonded(profile: typing.Any, rows: typing.Mapping[str, typing.Optional[str]], second: bool = False) -> list[Finding]:
     """What is said of RoCE where the two NICs of each node are a bond.
 
     :param rows: values of the port of ``mlx5_1``; None where it has none

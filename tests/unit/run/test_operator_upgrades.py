@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm i
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgrade_effect import read_upgrade_effect
 from ansible_collections.linerate.rdma.plugins.modules import helm_release_plan
 from ansible_collections.linerate.rdma.tests.unit.olm_world import SPACE, OlmWorld, package
-from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import NIC, node
+from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import NIC, Cluster, Data, node, pod
 from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import Cluster as Bare
 from ansible_collections.linerate.rdma.tests.unit.run.test_gpu_driver_plan import (
     BUDGET,
@@ -35,9 +35,6 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_gpu_driver_plan impor
     OWNED,
     SERIAL,
     USES,
-    Cluster,
-    Data,
-    pod,
     policy,
     world,
 )
