@@ -126,7 +126,7 @@ EXPLAINED: dict[str, Explanation] = {
         look=(
             "kubectl get --raw /api/v1/nodes/NODE/proxy/configz",
             "systemctl cat kubelet",
-            "oc get kubeletconfig,machineconfig,performanceprofile",
+            "oc get kubeletconfig",
         ),
         remedy=(
             "Remove the value that overrides the KubeletConfig, and restart the kubelet. Then run stages `tuning` and"

@@ -116,8 +116,8 @@ def _report_wrong(name: str, wrong: typing.Mapping[str, str], expected: str) -> 
     )
     remedy = (
         f"Run systemctl cat kubelet on {name}, and search the files of --config and --config-dir, and the flags, for"
-        " the value. Remove it there, or in the object that writes it (oc get kubeletconfig,machineconfig,"
-        f"performanceprofile), and restart the kubelet. {_AGAIN}"
+        " the value. Remove it there, or in the object that writes it (oc get kubeletconfig; oc get"
+        f" performanceprofile), and restart the kubelet. {_AGAIN}"
     )
     return Finding(_CHECK, name, FAIL, _describe(wrong), expected, why, remedy)
 
