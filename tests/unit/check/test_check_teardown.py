@@ -377,8 +377,8 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
         )
         assert first.remedy.endswith("Or let Ansible reach the node by ssh again. Then run the teardown again.")
         assert "has no observer (image)" in second.why
-        listing = "run ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments on "
-        assert listing in second.remedy
+        looked = "run ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments on "
+        assert looked in second.remedy
 
 
 def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_its_order() -> None:
