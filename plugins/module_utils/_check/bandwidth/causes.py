@@ -205,8 +205,8 @@ CAUSES: dict[str, Cause] = {
         "If the details name Insufficient cpu or Insufficient memory, lower pods.cpu or pods.memory of the fabric to"
         " what kubectl describe node NODE shows as Allocatable less Allocated resources, divided by the number of"
         " rails. If they name a taint, add it to pods.tolerations of the fabric. If they name the resource of the"
-        " fabric, end the pods that hold its virtual functions. Then run stage bandwidth again, with --tags bandwidth if"
-        " the intent was changed.",
+        " fabric, end the pods that hold its virtual functions. Then run stage bandwidth again, with --tags bandwidth"
+        " if the intent was changed.",
     ),
     "container": Cause(
         "The kubelet cannot create the container of the pod.",
