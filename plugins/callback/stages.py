@@ -46,8 +46,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base import e
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import quiet_ansible
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escape_nonprinting
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.silence import SilenceWatch
-from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.stage_screen import StageScreen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines import (
     describe_stop,
     describe_unreachable,
@@ -55,6 +53,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.lines impo
     goes_on,
     lines_of,
 )
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.silence import SilenceWatch
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal.stage_screen import StageScreen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_callback
 
 _OURS = "linerate.rdma."

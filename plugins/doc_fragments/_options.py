@@ -18,7 +18,8 @@ class ModuleDocFragment:
     the modules that begin and judge a stage.
 
     ``progress``: for modules that report progress while they run. ``objects``: for modules that apply Kubernetes
-    objects. ``reading``: for modules that read nodes. ``bmcs``: for modules that query BMCs. ``awx``: for modules that create objects of AWX.
+    objects. ``reading``: for modules that read nodes. ``bmcs``: for modules that query BMCs. ``awx``: for modules that
+    create objects of AWX.
     """
 
     INTENT = r"""

@@ -29,8 +29,8 @@ class FactKind(typing.NamedTuple):
     """A kind of fact about a node, such as its HCAs.
 
     :ivar name: name of the kind, such as ``hcas``
-    :ivar source: part of the node that is read: node, fabric, topology, switches or files; None for facts of another module or a
-        BMC
+    :ivar source: part of the node that is read: node, fabric, topology, switches or files; None for facts of another
+        module or a BMC
     :ivar difference_prefix: prefix of its lines in the difference of two runs; empty for lines without a prefix, None
         if it is not compared
     """
