@@ -10,9 +10,9 @@ import typing
 
 from .._model.node.tuning_rows.row import TuningRow
 from .._model.node.tuning_rows.table import ROWS
+from .._model.operators.drivers import LABEL_ABSENT
 from .._model.operators.sriov_operator import NO_OPERATOR
 from .._model.run.findings import FAIL, UNKNOWN, Finding
-from .operators.driver_pools import LABEL_ABSENT
 
 _MADE = ("platform", "operators", "network", "virtual_functions")
 _ALL = ("platform", "tuning", "operators", "network", "virtual_functions", "host", "bandwidth")

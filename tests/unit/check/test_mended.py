@@ -13,8 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.mended import
     BY_PLATFORM,
     may_resolve,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.driver_pools import LABEL_ABSENT
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import LABEL_ABSENT
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, Status
 

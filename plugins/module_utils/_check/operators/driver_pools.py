@@ -14,6 +14,7 @@ from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.drivers import (
     GPU,
     GPU_OF_NODES,
+    LABEL_ABSENT,
     NIC,
     NIC_OF_NODES,
     OF_GPUS,
@@ -25,8 +26,6 @@ from ..._model.operators.drivers import (
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 CHECK = "operators.driver"
-#: begin of the measured value where a node lacks a label by which the operator chooses the image
-LABEL_ABSENT = "label absent"
 EXPECTED = "an image for the kernel, and all requirements to load its driver"
 #: systems for which NVIDIA's repositories have images of DOCA-OFED, by ID of os-release
 _SYSTEMS = ("ubuntu", "rhel", "rhcos", "sles")

@@ -22,6 +22,10 @@ NIC, NIC_OF_NODES = OF_NICS = "NicClusterPolicy", "NicNodePolicy"
 GPU, GPU_OF_NODES = OF_GPUS = "ClusterPolicy", "NVIDIADriver"
 
 
+#: begin of the measured value of a finding where a node lacks a label by which the operator chooses the image
+LABEL_ABSENT = "label absent"
+
+
 @dataclasses.dataclass(frozen=True)
 class DriverPolicy:
     """The driver container in a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
