@@ -48,7 +48,7 @@ BUDGET = {
     "spec": {"selector": {}},
     "status": {"disruptionsAllowed": 0},
 }
-DATA = {"volumes": [{"name": "checkpoint", "emptyDir": {}}]}
+DATA: Data = {"volumes": [{"name": "checkpoint", "emptyDir": {}}]}
 
 
 def remover(operator: Operator) -> PoolRoller:
