@@ -578,7 +578,7 @@ def test_number_of_huge_pages_behind_another_size_is_not_that_of_the_intent() ->
 
     assert judge("hugepagesz=2M", "hugepages=8", "hugepagesz=1G", "hugepages=16").status == "pass"
     torn = judge("hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=16")
-    assert (torn.status, torn.measured) == ("fail", "without hugepagesz=1G hugepages=16")
+    assert (torn.status, torn.measured) == ("fail", "kernel command line without hugepagesz=1G hugepages=16")
     assert "in an order in which they mean something else" in torn.why
 
 

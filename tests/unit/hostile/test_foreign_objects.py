@@ -148,4 +148,4 @@ def test_the_finding_names_the_next_step() -> None:
         applied(server, made("SriovNetwork", OURS, vlan=1)).applied, "network.objects", "SriovNetwork net"
     )
     assert finding.status == "fail" and "kubectl -n jobs label sriovnetwork net" in finding.measured
-    assert "created an object of this name" in finding.why and "Use a different name in the intent" in finding.remedy
+    assert "created an object of this name" in finding.why and "Set a different name in the intent" in finding.remedy

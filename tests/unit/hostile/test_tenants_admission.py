@@ -148,7 +148,7 @@ def test_privileged_warns_of_what_it_gives_and_prints_the_reason() -> None:
 
 def test_a_level_that_refuses_the_jobs_and_one_without_words_and_two_of_one_namespace() -> None:
     (low,) = told(intent({"pod_security": {"enforce": "baseline", "reason": "shared"}}))
-    assert low.status == "warn" and "rejects pods with IPC_LOCK" in low.why
+    assert low.status == "warn" and "rejects pods with the capability IPC_LOCK" in low.why
     found = told(
         intent(
             {"pod_security": {**LEVEL, "reason": " "}}, {"pod_security": {"enforce": "baseline", "reason": "shared"}}

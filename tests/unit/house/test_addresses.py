@@ -54,10 +54,10 @@ def test_range(text: str, rest: dict[str, typing.Any], first: str, last: str, ca
         ("10.0.0.1/24", {}, "range", "10.0.0.0/24"),
         ("10.0.0.0", {}, "range", "Without a prefix"),
         ("10.0.0.0/31", {}, "range", "no address for a pod"),
-        ("10.0.0.0/33", {}, "range", "could not be read"),
+        ("10.0.0.0/33", {}, "range", "does not appear to be an IPv4 or IPv6"),
         ("", {}, "range", "Without a prefix"),
         ("10.0.0.9-10.0.0.3/24", {}, "range", "ends before it starts"),
-        ("10.0.0.9-/24", {}, "range", "could not be read"),
+        ("10.0.0.9-/24", {}, "range", "does not appear to be an IPv4 or IPv6"),
         ("x-10.0.0.9/24", {}, "range", "It is not an IP address."),
         (
             "10.0.0.0/24",
@@ -95,7 +95,7 @@ def test_range(text: str, rest: dict[str, typing.Any], first: str, last: str, ca
             "range_end",
             "range contains its first and last address, and whereabouts uses those.",
         ),
-        ("10.0.0.0/24", {"exclude": ["10.0.0.7", "ten"]}, "exclude[1]", "could not be read"),
+        ("10.0.0.0/24", {"exclude": ["10.0.0.7", "ten"]}, "exclude[1]", "does not appear to be an IPv4 or IPv6"),
         ("10.0.0.0/24", {"exclude": ["fd00::/64"]}, "exclude[0]", "other IP version"),
     ],
 )

@@ -10,7 +10,7 @@ import pathlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.kernel_arguments import find_missing_arguments
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.argument_order import find_missing_arguments
 from ansible_collections.linerate.rdma.tests.unit.modules.test_kernel_arguments import Node
 
 GIANT = ["hugepagesz=1G", "hugepages=16"]

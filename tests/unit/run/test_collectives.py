@@ -1148,7 +1148,7 @@ def test_a_soak_that_is_over_before_its_time_is_unknown() -> None:
     assert soaked(findings) == {"duration": UNKNOWN, "": PASS}
     (told,) = [item for item in findings if item.status == UNKNOWN]
     assert (
-        told.expected == "30 minutes, set by soak_minutes"
+        told.expected == "at least 1620 s (90% of 30 minutes, set by soak_minutes)"
         and "increase rdma_cluster.collectives.soak_minutes" in told.remedy
     )
     api = NcclApi()

@@ -252,7 +252,7 @@ def test_driver_is_not_removed_while_the_pods_are_not_known() -> None:
     there = {**policy_of(intent_of()), "metadata": {"name": "nic-cluster-policy", "labels": MANAGED_BY}}
     intent, forbidden = intent_of("reboot", None), ApiError(403, "Forbidden", "cannot list pods", "GET")
     (why,) = refusals(intent, read(intent, Cluster(NicClusterPolicy=(there,), Pod=forbidden)))
-    assert why.startswith("cluster Pod: cannot list pods")
+    assert why.startswith("cluster Pod: Pod objects not read: cannot list pods")
 
 
 def test_pods_that_the_drain_cannot_evict_block_it_unless_the_intent_permits_it() -> None:

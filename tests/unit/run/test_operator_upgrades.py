@@ -28,7 +28,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgra
 from ansible_collections.linerate.rdma.plugins.modules import helm_release_plan
 from ansible_collections.linerate.rdma.tests.unit.olm_world import SPACE, OlmWorld, package
 from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import NIC, Cluster, Data, node, pod
-from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import Cluster as Bare
 from ansible_collections.linerate.rdma.tests.unit.run.test_gpu_driver_plan import (
     BUDGET,
     NODES,
@@ -174,13 +173,13 @@ def test_upgrade_of_the_network_operator_asks_for_the_nodes_of_its_driver(plan: 
     labelled = (node("a0"), node("a1"), node("other-team"), node("plain", {"feature.node.kubernetes.io/cpu": "x"}))
     assert NIC["feature.node.kubernetes.io/pci-15b3.present"] == "true"
     wanted = {"operator": "network-operator", "status": {**RELEASE, "chart": "network-operator-25.7.0"}}
-    calm = Bare(Node=labelled, NicClusterPolicy=(nic_policy(**SERIAL),))
+    calm = Cluster(Node=labelled, NicClusterPolicy=(nic_policy(**SERIAL),))
     assert plan(calm, **wanted)["summary"].endswith(f"restarts the driver of 3 nodes: a0, a1, {OTHER}")
-    held = Bare(Node=labelled, NicClusterPolicy=(nic_policy(**SERIAL),), Pod=(bare_pod("other-team"),))
+    held = Cluster(Node=labelled, NicClusterPolicy=(nic_policy(**SERIAL),), Pod=(bare_pod("other-team"),))
     with pytest.raises(RdmaError, match="no controller recreates these pods: shop/train"):
         plan(held, **wanted)
     # without autoUpgrade the operator replaces no pod of the driver
-    still = Bare(Node=labelled, NicClusterPolicy=(nic_policy(autoUpgrade=False),), Pod=(bare_pod("other-team"),))
+    still = Cluster(Node=labelled, NicClusterPolicy=(nic_policy(autoUpgrade=False),), Pod=(bare_pod("other-team"),))
     assert "restarts the driver of" not in plan(still, **wanted)["summary"]
 
 

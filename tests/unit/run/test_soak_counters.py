@@ -158,7 +158,7 @@ def test_physical_functions_that_nothing_reads_are_a_warning() -> None:
     found = soak(HostApi(), None)
     assert {name: item.status for name, item in found.items()} == {"physical functions": WARN, "": PASS}
     told = found["physical functions"]
-    assert told.measured.startswith("not read: a mlx5_0, a mlx5_1") and "errors of the cable" in told.why
+    assert told.measured.startswith("error counters not read: a mlx5_0, a mlx5_1") and "errors of the cable" in told.why
     assert "rdma_observers" in told.remedy and "perfquery" in told.remedy
     # some nodes by ssh
     found = soak(HostApi(), dataclasses.replace(OBSERVED, nodes=OBSERVED.nodes[:3]))

@@ -193,7 +193,7 @@ def test_cables_that_are_swapped_between_two_fabrics_are_noticed(
     found = said(swapped(healthy(shape), nodes, 1, 2), "fabric")
     assert {(item.check, item.status) for item in found} == {("fabric.hcas", status)}
     assert len(found) == len(nodes) and all(item.subject.endswith(" cables") for item in found)
-    assert "mlx5_1 (0000:11:00.0) on " in found[0].measured and "Exchange the cables of mlx5_1 and" in found[0].remedy
+    assert "mlx5_1 (0000:11:00.0) on " in found[0].measured and "exchange the cables of mlx5_1 and" in found[0].remedy
 
 
 def test_nodes_that_are_all_cabled_alike_are_green() -> None:

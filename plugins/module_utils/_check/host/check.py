@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.fleet.argument_order import find_missing_arguments
 from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Intent
@@ -19,8 +20,10 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from ..._parse.node.kernel_arguments import find_missing_arguments
-from . import cluster_policy, gpudirect, kubelet
+from ..._analysis.fleet.argument_order import find_missing_arguments
+from . import cluster_policy
+from . import gpudirect
+from . import kubelet
 from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import choose_remedy

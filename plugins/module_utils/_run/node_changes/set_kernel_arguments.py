@@ -16,6 +16,7 @@ import re
 import shutil
 import typing
 
+from ..._analysis.fleet.argument_order import find_missing_arguments
 from ..._model.base.errors import RdmaError
 from ..._model.base.marks import DEFAULT_INTENT
 from ..._model.node.kernel_arguments import DROP_IN, INTENTS, RECORD
@@ -118,7 +119,7 @@ def set_kernel_arguments(
         )
     running = parse.parse_command_line(_read_text(os.path.join(root, "proc/cmdline")))
     boot = _read_text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
-    missing = parse.find_missing_arguments(tuple(wanted), running)
+    missing = find_missing_arguments(tuple(wanted), running)
     loader, refusal = _find_boot_loader(root)
     if loader is None:
         noted = read_left_arguments(root)
@@ -158,7 +159,7 @@ def set_kernel_arguments(
         loader.write(before, after)
         entries = loader.entries()
         late = [argument for argument in after if _is_argument_missing(entries, argument)]
-        late += [one for entry in entries for one in parse.find_missing_arguments(tuple(wanted), entry)]
+        late += [one for entry in entries for one in find_missing_arguments(tuple(wanted), entry)]
         if late:
             raise RdmaError(
                 f"{loader.name} succeeded, but the boot entries lack {', '.join(dict.fromkeys(late))}, or have them in"
@@ -181,7 +182,7 @@ def _explain_order(
     """
     for entry in entries:
         others = tuple(argument for argument in entry if argument not in before)
-        lost = parse.find_missing_arguments(tuple(wanted), (*others, *after))
+        lost = find_missing_arguments(tuple(wanted), (*others, *after))
         if lost:
             return (
                 f"{', '.join(lost)} would get another meaning by their place on the kernel command line, which has each"
