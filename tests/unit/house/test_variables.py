@@ -392,7 +392,11 @@ def test_a_finding_ends_with_file_and_line_of_what_it_is_about() -> None:
         for judged in record.judged
         if judged.finding.check == "validate.intent"
     }
-    assert remedies["rdma_fabrics[0].profile"].endswith(" The value is defined in rdma.yml, line 4.")
-    assert remedies["rdma_fabrics[0].mut"].endswith(" rdma_fabrics[0] is defined in rdma.yml, line 2.")
+    assert remedies["rdma_fabrics[0].profile"].endswith(
+        " The value is defined in rdma.yml, line 4. Then run stage validate again."
+    )
+    assert remedies["rdma_fabrics[0].mut"].endswith(
+        " rdma_fabrics[0] is defined in rdma.yml, line 2. Then run stage validate again."
+    )
     without = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, validate.Facts(("worker-1",)))
     assert without is not None and "rdma.yml" not in json.dumps([judged.finding.remedy for judged in without.judged])

@@ -479,7 +479,7 @@ def test_a_line_says_why_a_node_has_none(worlds: Worlds, call: Call) -> None:
     call()
     assert [why_none(world, name)[:40] for name in ("a", "b", "z")] == [
         "",
-        "node b has no observer (image): ImagePul",
+        "node b has no observer (image): registry",
         "node z has no observer (no_node): the cl",
     ]
 

@@ -20,10 +20,7 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from ..._analysis.fleet.argument_order import find_missing_arguments
-from . import cluster_policy
-from . import gpudirect
-from . import kubelet
+from . import cluster_policy, gpudirect, kubelet
 from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import choose_remedy

@@ -36,12 +36,14 @@ T = typing.TypeVar("T")
 PAUSES = (1.0, 3.0)
 
 
+#: begin of the message on a resource of a namespace
+_NAMESPACED = r'cannot \w{1,40} resource "[^"]{1,260}" in API group "[^"]{0,260}" in the namespace'
 #: set of rights that a forbidden request lacks, by the message of the API server; the first that fits counts. Rights in
 #: other namespaces depend on the intent
 _FORBIDDEN: tuple[tuple[str, typing.Pattern[str]], ...] = (
     (powers.CHANGE, re.compile(r'cannot \w+ resource "leases"')),
-    (powers.MEASURING, re.compile(rf'cannot \w+ resource .* in the namespace "{measuring.NAMESPACE}"')),
-    (powers.OBSERVERS, re.compile(rf'cannot \w+ resource .* in the namespace "{observers.NAMESPACE}"')),
+    (powers.MEASURING, re.compile(rf'{_NAMESPACED} "{measuring.NAMESPACE}"')),
+    (powers.OBSERVERS, re.compile(rf'{_NAMESPACED} "{observers.NAMESPACE}"')),
     (powers.LOOK, re.compile(r'cannot (?:get|list|watch) resource "(?!secrets")')),
 )
 #: reason of an answer that is larger than its limit
