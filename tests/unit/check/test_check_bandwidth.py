@@ -642,7 +642,7 @@ def test_a_pod_of_a_network_without_rdma_needs_no_rdma_device() -> None:
     given = dataclasses.replace(facts(), bandwidth=BandwidthFacts((dead, *PODS[1:]), ()))
     without = intent({"profile": "sriov_ethernet", "rdma": False})
     assert found(given, "pod", "compute a", without).expected == "1 pod with an address on the network"
-    assert found(given, "pod", "compute a").expected == "a pod with an RDMA device and an address on the network"
+    assert found(given, "pod", "compute a").expected == "1 pod with an RDMA device and an address on the network"
 
 
 @pytest.mark.parametrize("number", STATUSES)

@@ -80,6 +80,9 @@ ROWS: dict[str, Row] = {
     "_observe/kubernetes/job_reader.py JobReader.known": {"ComputeDomain": GIVEN, "ResourceClaim": GIVEN},
     "_observe/kubernetes/machines.py find_labelled": {},
     "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": USES},
+    "_observe/kubernetes/room.py observe": {
+        "Pod": _test("observe/test_room", "test_a_pod_of_another_form_hides_no_other")
+    },
     "_observe/operators/busy_nodes.py find_busy_nodes": {"SriovNetworkNodeState": GIVEN},
     "_observe/kubernetes/removal/removable_objects.py _list_labelled": dict.fromkeys(
         (

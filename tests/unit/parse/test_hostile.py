@@ -38,7 +38,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.fea
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_requests import Amounts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.tuning import KubeletArguments
 from ansible_collections.linerate.rdma.tests.unit import olm_world
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, bridge, resource, space, sriov_body
@@ -626,7 +628,7 @@ TUNING: dict[str, tuple[str, tuple[typing.Any, ...]]] = {
     ),
     "parse_kubelet_arguments": (
         "/usr/bin/kubelet\0--config=/etc/kubernetes/kubelet.conf\0--config-dir=/etc/openshift/kubelet.conf.d\0",
-        (),
+        (KubeletArguments("", "", {}),),
     ),
     "idle_arguments": ("quiet intel_idle.max_cstate=0 processor.max_cstate=1", ("none",)),
     "pci_realloc": ("quiet pci=noaer,realloc=off", ("unset",)),
@@ -924,6 +926,31 @@ DATA: dict[str, Data] = {
     ),
     "kubernetes.core.parse_budget": Data(
         parser("kubernetes.core.parse_budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
+    ),
+    "kubernetes.pod_requests.parse_cpu": Data(
+        lambda item: parser("kubernetes.pod_requests.parse_cpu")(item.get("cpu"), "x"), [{"cpu": "500m"}]
+    ),
+    "kubernetes.pod_requests.parse_memory": Data(
+        lambda item: parser("kubernetes.pod_requests.parse_memory")(item.get("memory"), "x"), [{"memory": "1Gi"}]
+    ),
+    "kubernetes.pod_requests.parse_allocatable": Data(
+        parser("kubernetes.pod_requests.parse_allocatable"),
+        [named(status={"allocatable": {"cpu": "4", "memory": "8Gi"}})],
+        ((None, None),),
+    ),
+    "kubernetes.pod_requests.parse_pod_amounts": Data(
+        parser("kubernetes.pod_requests.parse_pod_amounts"), POD, (Amounts(),)
+    ),
+    "kubernetes.health_check.list_versions": Data(
+        parser("kubernetes.health_check.list_versions"),
+        [
+            {
+                "name": "cluster.x-k8s.io",
+                "versions": [{"version": "v1beta2"}],
+                "preferredVersion": {"version": "v1beta2"},
+            }
+        ],
+        ((),),
     ),
     "kubernetes.core.parse_pod": Data(parser("kubernetes.core.parse_pod"), POD),
     "kubernetes.core.unread_pod": Data(parser("kubernetes.core.unread_pod"), POD),

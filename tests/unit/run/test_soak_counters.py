@@ -162,7 +162,7 @@ def test_physical_functions_that_nothing_reads_are_a_warning() -> None:
     assert "rdma_observers" in told.remedy and "perfquery" in told.remedy
     # some nodes by ssh
     found = soak(HostApi(), dataclasses.replace(OBSERVED, nodes=OBSERVED.nodes[:3]))
-    assert found["physical functions"].measured == "not read: d mlx5_0, d mlx5_1"
+    assert found["physical functions"].measured == "error counters not read: d mlx5_0, d mlx5_1"
     assert found[""].measured == "no error counter of 14 of 14 HCAs increased"
 
 

@@ -17,7 +17,7 @@ from ..pods import libibverbs
 from . import transports
 from .nccl_memory import OF_PLACE, OF_PROCESS, OF_THREAD, LogTooLarge, MemoryBudget, SourceTooLarge
 from .nccl_message import MessageReader
-from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread, mark_unanswered
+from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread
 from .problem_list import ProblemList
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
@@ -202,7 +202,7 @@ class NcclLogReader:
         ]
         communicators = self._name_communicators(processes)
         for ranks in communicators.values():
-            mark_unanswered(ranks)
+            LogRank.mark_unanswered(ranks)
         named = [
             NcclCommunicator(
                 name, next(iter(ranks.values())).size, tuple(ranks[rank].build_rank() for rank in sorted(ranks))

@@ -59,6 +59,20 @@ class LogRank:
     unanswered: set[int] = dataclasses.field(default_factory=set)
     routes: dict[ConnectionKind, list[int]] = dataclasses.field(default_factory=dict)
 
+    @staticmethod
+    def mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
+        """Record in each rank of a communicator the channels about which only the rank at the other end wrote a line.
+        Normally both ends of a connection over the network write one.
+
+        :param ranks: ranks of the communicator, by rank number
+        """
+        for number, rank in ranks.items():
+            for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
+                for link in mine:
+                    other = ranks.get(link & 0xFFFFFFFF)
+                    if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
+                        other.unanswered.add(link >> 32)
+
     def select_links(self, incoming: bool) -> set[int]:
         """Return the set of connections to which a new connection belongs: ``received`` if it is incoming, otherwise
         ``links``.
@@ -292,17 +306,3 @@ def _list_bits(mask: int) -> tuple[int, ...]:
     :param mask: integer that is not negative
     """
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
-
-
-def mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Record in each rank of a communicator the channels about which only the rank at the other end wrote a line.
-    Normally both ends of a connection over the network write one.
-
-    :param ranks: ranks of the communicator, by rank number
-    """
-    for number, rank in ranks.items():
-        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
-            for link in mine:
-                other = ranks.get(link & 0xFFFFFFFF)
-                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
-                    other.unanswered.add(link >> 32)

@@ -30,7 +30,8 @@ _ONE_NAMESPACE = re.compile(r"^NSpid:\t[0-9]{1,10}$", re.MULTILINE)
 _POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
 #: the value may be empty, null or ~, and a comment may follow
 _SETTING = re.compile(
-    r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: *(?:[\"']([A-Za-z0-9,-]*)[\"']|([A-Za-z0-9,~-]*)),? *(?: #.*)?$", re.MULTILINE
+    r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: {0,40}(?:[\"']([A-Za-z0-9,-]*)[\"']|([A-Za-z0-9,~-]*)),?(?: {0,40}| {1,40}#.*)$",
+    re.MULTILINE,
 )
 _UNSET = ("null", "Null", "NULL", "~")
 _TRAFFIC_CLASS = re.compile(r"\AGlobal tclass=([0-9]{1,3})$", re.MULTILINE)
