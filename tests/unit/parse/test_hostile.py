@@ -928,10 +928,16 @@ DATA: dict[str, Data] = {
         parser("kubernetes.core.parse_budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
     ),
     "kubernetes.pod_requests.parse_cpu": Data(
-        lambda item: parser("kubernetes.pod_requests.parse_cpu")(item.get("cpu"), "x"), [{"cpu": "500m"}]
+        lambda item: parser("kubernetes.pod_requests.parse_cpu")(
+            item.get("cpu") if isinstance(item, dict) else item, "x"
+        ),
+        [{"cpu": "500m"}],
     ),
     "kubernetes.pod_requests.parse_memory": Data(
-        lambda item: parser("kubernetes.pod_requests.parse_memory")(item.get("memory"), "x"), [{"memory": "1Gi"}]
+        lambda item: parser("kubernetes.pod_requests.parse_memory")(
+            item.get("memory") if isinstance(item, dict) else item, "x"
+        ),
+        [{"memory": "1Gi"}],
     ),
     "kubernetes.pod_requests.parse_allocatable": Data(
         parser("kubernetes.pod_requests.parse_allocatable"),

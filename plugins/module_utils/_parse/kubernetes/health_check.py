@@ -40,7 +40,7 @@ def list_versions(group: Resource) -> tuple[str, ...]:
     :param group: the APIGroup, as the API server returns it
     :raises ResourceError: the object is not a valid APIGroup
     """
-    name = str(group.get("name") or "APIGroup")
+    name = str(mapping_at(group).get("name") or "APIGroup")
     found = [str(item.get("version") or "") for item in items_of(group, "versions", name)]
     preferred = str(mapping_at(group, "preferredVersion").get("version") or "")
     return tuple(sorted(filter(None, found), key=lambda version: version != preferred))
