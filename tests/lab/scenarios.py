@@ -1004,7 +1004,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "bandwidth.measured",
                 "storage *",
                 ("The pod ended during the measurement: it was evicted or deleted",),
-                "Read the events of the pod and of its node",
+                "and correct the cause that the events of the pod",
             ),
         ),
         (Injection("pod-evicted", {"worker": "worker-2"}, MEASURED),),
