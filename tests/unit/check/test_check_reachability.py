@@ -45,7 +45,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.r
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.listing import list_steps, make_groups
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.finding_groups import make_groups
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.listing import list_steps
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 

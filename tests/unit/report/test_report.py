@@ -37,7 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import FREE, Holder, Lease, LeaseHeld
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content import listing
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content import finding_groups, listing
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import (
     Report,
     build_report,
@@ -318,7 +318,7 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
         for number in range(count)
     ]
     with limited("the list of next steps"):
-        text = listing.render_next_steps({"fabric": listing.make_groups(map(Judged, found))})
+        text = listing.render_next_steps({"fabric": finding_groups.make_groups(map(Judged, found))})
     assert (
         text.count("Do: ") == 1
         and f"See fabric.x{count}." in text

@@ -10,7 +10,8 @@ import re
 import typing
 
 from ..._model.run.findings import PASS
-from ..content.listing import FindingGroup, NextStep, collect_closing_groups, list_steps
+from ..content.finding_groups import FindingGroup, collect_closing_groups
+from ..content.listing import NextStep, list_steps
 from ..content.verdict import Report
 from ..markup.text import one_line
 

@@ -15,13 +15,9 @@ from ..content.exhibits import (
     collect_charts,
     collect_versions,
 )
+from ..content.finding_groups import LABELS, collect_closing_groups
 from ..content.inputs import ReportFacts
-from ..content.listing import (
-    LABELS,
-    MOST_GROUPS,
-    collect_closing_groups,
-    render_next_steps,
-)
+from ..content.listing import MOST_GROUPS, render_next_steps
 from ..content.verdict import Report, UsedWaiver
 from ..markup.markup import Html, join_content, render_document, render_element
 from ..markup.style import STYLE

@@ -22,12 +22,9 @@ from ..content.exhibits import (
     read_error_history,
     read_plan,
 )
+from ..content.finding_groups import make_groups
 from ..content.inputs import ReportFacts
-from ..content.listing import (
-    make_groups,
-    render_listing,
-    render_passes,
-)
+from ..content.listing import render_listing, render_passes
 from ..content.pair_matrices import list_matrices
 from ..content.topology import make_drawing as drawing_of
 from ..content.verdict import Report, StageReport
