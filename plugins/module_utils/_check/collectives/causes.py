@@ -9,7 +9,6 @@ NCCL's log shows come first. If no cause is found, one finding reports that.
 
 from __future__ import annotations
 
-import statistics
 import typing
 
 from ..._model.base.phrases import count_of
@@ -19,7 +18,6 @@ from ..._model.node.tuning_rows.row import rule_accepts
 from ..._model.node.tuning_rows.table import BY_NAME
 from ..._model.run.findings import UNKNOWN, Finding
 from ..job.channels import name_hcas
-from ..job.ranks import spell_numbers
 from .network_causes import (
     check_adaptive_routing,
     check_gids,
@@ -28,7 +26,8 @@ from .network_causes import (
     check_settings,
     check_traffic_class,
 )
-from .surroundings import NAMED, WEAK, Surroundings, fold_names, make_cause
+from .rail_causes import report_rails_alone, report_weak_rails
+from .surroundings import Surroundings, fold_names, make_cause
 
 #: rows of stage tuning that affect a collective over GPUDirect RDMA, those with the largest effect first
 _ROWS = (
@@ -71,8 +70,8 @@ def find_causes(
         *_report_uneven(ranks),
         *_report_far_hcas(ranks, seen),
         *_check_through_others(ranks),
-        *_report_weak_rails(seen),
-        *_report_rails_alone(subject, seen),
+        *report_weak_rails(seen),
+        *report_rails_alone(subject, seen),
         *_check_hosts(ranks, seen),
         *check_gids(subject, own),
         *check_mtus(own),
@@ -288,60 +287,6 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
         )
         yield make_cause(
             fold_names(rank.host for rank, _route in through), measured, "each GPU uses the HCA beside it", why, remedy
-        )
-
-
-def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
-    """Warn about HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs.
-
-    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
-    """
-    rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
-    usual = statistics.median(rates) if rates else 0.0
-    weak = [
-        (host, name, hca)
-        for host, hcas in seen.hcas.items()
-        for name, hca in hcas.items()
-        if hca.rate_gbps is not None and hca.rate_gbps < WEAK * usual
-    ]
-    for host, name, hca in weak:
-        rail = "" if hca.rail is None else f" (rail {hca.rail})"
-        why = "Each rail carries the same share of the data of a collective, so all rails wait for the slowest rail."
-        remedy = (
-            "Follow the remedies of the findings of stages fabric and bandwidth on this HCA and its link"
-            " (bandwidth.link, bandwidth.suspect). Then run stages bandwidth and collectives again."
-        )
-        yield make_cause(
-            f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, the median of all HCAs", why, remedy
-        )
-
-
-def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Warn about rails that are slow when tested alone: their bus bandwidth is below ``WEAK`` times the median of all
-    rails.
-
-    :param subject: subject of the finding
-    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
-    """
-    usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
-    weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
-    if weak:
-        measured = ", ".join(f"rail {rail} {seen.rails_gbs[rail]:g} GB/s" for rail in weak[:NAMED])
-        why = (
-            f"Rail {spell_numbers(sorted(weak))} is slower than the other rails when it is tested alone. All rails wait"
-            " for the slowest rail."
-        )
-        yield make_cause(
-            subject,
-            measured,
-            f"{usual:g} GB/s, the median of all rails",
-            why,
-            (
-                "Follow the remedies of the findings of stage bandwidth on this rail. If there are none, check"
-                " the leaf of the rail: read the error counters of its ports (ibqueryerrors, or the counters of"
-                " the Ethernet switch), and repair the port whose counters increase. Then run stage collectives"
-                " again."
-            ),
         )
 
 
