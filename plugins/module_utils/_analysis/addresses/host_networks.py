@@ -22,6 +22,7 @@ from ..._parse.kubernetes.nv_ipam import Blocks
 from ..fleet.bonds import may_use_bonds
 from ..fleet.hcas_of_fabric import find_candidates
 from .invalid_networks import is_network
+from .overlaps import is_overlapping
 
 _SHOWN = 5
 #: every interface may have them, and no pod gets an address of them
@@ -73,7 +74,7 @@ def list_host_networks(fabric: Fabric, pool: typing.Union[Pool, Blocks], hosts: 
     """
     found: list[Known] = []
     for node, platform in _list_read(hosts):
-        near = [(network, item) for network, item in _list_networks(platform) if _overlaps(network, pool.network)]
+        near = [(network, item) for network, item in _list_networks(platform) if is_overlapping(network, pool.network)]
         if not near or hosts is None:
             continue
         own = _list_own_interfaces(fabric, hosts.hcas.get(node))
@@ -137,7 +138,7 @@ def _list_networks(platform: NodePlatform) -> typing.Iterator[tuple[Network, Int
     for item in platform.networks or ():
         if is_network(item.network):
             network = ipaddress.ip_network(item.network)
-            if not any(_overlaps(network, other) for other in _LINK_LOCAL):
+            if not any(is_overlapping(network, other) for other in _LINK_LOCAL):
                 yield network, item
 
 
@@ -161,10 +162,6 @@ def _list_own_interfaces(fabric: Fabric, node: typing.Optional[NodeHcas]) -> set
 
 def _make(kind: typing.Literal["host", "near_host"], network: Network, owner: str, node: str) -> Known:
     return network, UsedNetwork(kind, str(network), owner, node=node)
-
-
-def _overlaps(network: Network, other: Network) -> bool:
-    return network.version == other.version and network.overlaps(other)
 
 
 def _is_within(network: Network, other: Network) -> bool:

@@ -81,7 +81,7 @@ def find_overlaps(ipam: Ipam, network: Network, known: typing.Sequence[tuple[Net
     ):
         witnesses = _find_witnesses(target, known)
         for other, item in known:
-            if not _is_overlapping(target, other) or (item.kind in _MEANT and not attachments):
+            if not is_overlapping(target, other) or (item.kind in _MEANT and not attachments):
                 continue
             # on a cluster of one node it harms no other node to believe it
             believed = not item.node or len(nodes) == 1 or bool(witnesses[item.kind, _is_address(other)] - {item.node})
@@ -104,10 +104,10 @@ def _find_witnesses(
     for network, item in known:
         if not item.node:
             continue
-        if _is_overlapping(target, network):
+        if is_overlapping(target, network):
             found[item.kind, True].add(item.node)
             found[item.kind, False].add(item.node)
-        elif item.kind == "pods" and not _is_address(network) and _is_overlapping(around, network):
+        elif item.kind == "pods" and not _is_address(network) and is_overlapping(around, network):
             found[item.kind, False].add(item.node)
     return found
 
@@ -205,5 +205,6 @@ def _is_address(network: Network) -> bool:
     return network.prefixlen == network.max_prefixlen
 
 
-def _is_overlapping(network: Network, other: Network) -> bool:
+def is_overlapping(network: Network, other: Network) -> bool:
+    """Return whether two networks are of the same IP version and have addresses in common."""
     return other.version == network.version and network.overlaps(other)

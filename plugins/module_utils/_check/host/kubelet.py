@@ -8,7 +8,6 @@ its values on a node.
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
@@ -52,7 +51,7 @@ def check(
     :param rolled: names of the nodes that a MachineConfigPool has given a new configuration in this run
     :param by_pods: names of the nodes that are read by observers
     """
-    rules = {row: value for row, key in _ROWS.items() if (value := dataclasses.asdict(wanted)[key]) is not None}
+    rules = {row: value for row, key in _ROWS.items() if (value := getattr(wanted, key)) is not None}
     expected = _describe(rules)
     before: dict[str, str] = {}
     for name in nodes if rules else ():

@@ -53,13 +53,20 @@ def _of_no_fabric(intent: Intent, node: NodeHcas) -> set[str]:
 def _remove_others(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     if not others:
         return tuning
-    rows = {row: tuple(_filter_readings(readings, others)) for row, readings in tuning.rows.items()}
+    rows = {
+        row: tuple(_filter_readings(readings, lambda name: name not in others)) for row, readings in tuning.rows.items()
+    }
     return _replace_nearest(dataclasses.replace(tuning, rows=rows), tuning, others)
 
 
-def _filter_readings(readings: typing.Iterable[RowReading], others: set[str]) -> typing.Iterator[RowReading]:
+def _filter_readings(
+    readings: typing.Iterable[RowReading], keeps: typing.Callable[[str], bool]
+) -> typing.Iterator[RowReading]:
+    """Yield the readings of a row without the places that are not kept. A reading that has no place is kept, and a
+    reading that loses all of its places is left out.
+    """
     for reading in readings:
-        where = tuple(name for name in reading.where if name not in others)
+        where = tuple(filter(keeps, reading.where))
         if where or not reading.where:
             yield dataclasses.replace(reading, where=where)
 
@@ -105,17 +112,12 @@ def _replace_nearest(kept: NodeTuning, tuning: NodeTuning, others: set[str]) -> 
             unread.setdefault("acs", MISSING)
         else:
             bridges.update(pci_path.list_bridges_between(paths[gpu], paths[nearest]))
-    acs = [
-        RowReading(reading.value, where)
-        for reading in tuning.rows.get("acs", ())
-        for where in [tuple(name for name in reading.where if name in bridges)]
-        if where
-    ]
+    acs = tuple(_filter_readings(tuning.rows.get("acs", ()), bridges.__contains__))
     missing = sorted(bridges - {name for reading in acs for name in reading.where})
     if missing and "acs" in tuning.rows:
         unread.setdefault("acs", f"{missing[0]}: {ONLY_NEAREST}")
     nearest_rows = {"gpu_nic_path": tuple(RowReading(value, tuple(where)) for value, where in readings.items())}
-    return NodeTuning({**kept.rows, **nearest_rows, "acs": tuple(acs)}, unread)
+    return NodeTuning({**kept.rows, **nearest_rows, "acs": acs}, unread)
 
 
 def _find_nearest(

@@ -122,7 +122,7 @@ class OperatorUpgrade:
 
 @dataclasses.dataclass(frozen=True)
 class UpgradeEffect:
-    """What the upgrade of an operator does to nodes, and why it must not begin now.
+    """The effect of the upgrade of an operator on nodes, and the reasons why it must not begin now.
 
     :ivar nodes: nodes on which it restarts a driver; those outside of the inventory are marked
     :ivar refused: reasons against it, each with its remedy; empty if it may begin

@@ -46,7 +46,9 @@ class RollCluster(GateInputs, PodsOfCluster):
 
     @property
     def has_machine_configs(self) -> bool:
-        """Whether the machine config operator manages nodes of the cluster, also while it changes all of them."""
+        """Return whether the machine config operator manages nodes of the cluster, also while it changes all of
+        them.
+        """
         return bool(self.machines) or super().has_machine_configs
 
     @property

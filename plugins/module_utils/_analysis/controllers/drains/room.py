@@ -67,8 +67,8 @@ class GateInputs:
 
     @property
     def has_machine_configs(self) -> bool:
-        """Whether the machine config operator manages nodes of the cluster. On another cluster, the API server may
-        refuse MachineConfigPools that it does not serve.
+        """Return whether the machine config operator manages nodes of the cluster. On another cluster, the API server
+        may refuse MachineConfigPools that it does not serve.
         """
         return any(node.machine_config for node in self.nodes)
 
