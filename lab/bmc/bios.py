@@ -68,13 +68,13 @@ class Bios:
 
     @property
     def attributes(self) -> Tree:
-        """What the BIOS runs with."""
+        """The attributes with which the BIOS runs."""
         found: Tree = self._bios["Attributes"]
         return found
 
     @property
     def etag(self) -> str:
-        """Of the settings object; empty where the vendor has none."""
+        """The ETag of the settings object; empty where the vendor has no such object."""
         return str(self.answers.get(self.settings, {}).get("@odata.etag", ""))
 
     @property
@@ -89,7 +89,7 @@ class Bios:
 
     @property
     def is_locked(self) -> bool:
-        """Whether lockdown is on, in Dell's words or in Supermicro's."""
+        """Return whether lockdown is on, by the attribute of Dell or that of Supermicro."""
         resources = [resource for resource in self.answers.values() if isinstance(resource, dict)]
         dell = any(
             one.get("Attributes", {}).get("Lockdown.1.SystemLockdown") == "Enabled"
@@ -170,7 +170,7 @@ class Bios:
             held["JobState"] = "Failed"
 
     def reset(self) -> None:
-        """What waits becomes true, but for what the BIOS does not take. On a BMC with jobs only a job applies it."""
+        """Apply the pending settings, except those that the BIOS rejects. A BMC with jobs needs a job for it."""
         job = self.job()
         if self.jobs and not job:
             return

@@ -72,7 +72,7 @@ def is_active(plane: FabricPlane, item: Topology, node: Node) -> bool:
 
 
 def clear_counters(plane: FabricPlane, item: Topology) -> None:
-    """What a fault left in the error counters goes with it."""
+    """Clear the error counters that a fault has increased."""
 
     def clean() -> bool:
         plane.clear_errors(item)

@@ -132,14 +132,14 @@ def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> 
     def right() -> bool:
         return f"({width}X " in read_port(plane, item, node).rate
 
-    def told() -> bool:
+    def set_both_ends() -> bool:
         for lid, number in ((place.switch.lid, place.port), (node.lid, 1)):
             plane.run(item, item.managers[-1], "ibportstate", str(lid), str(number), "width", enabled)
         return wait_until(right, TOLD_LIMIT)
 
     # twice, and each time until it stays: a subnet manager in the middle of a sweep writes back what it has read before
     for _round in range(2):
-        await_state(f"the link of {node.description} has {width} lanes", lambda: right() or told())
+        await_state(f"the link of {node.description} has {width} lanes", lambda: right() or set_both_ends())
         _wait_linked(plane, item, [node])
     return node, read_port(plane, item, node)
 

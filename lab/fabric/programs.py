@@ -11,7 +11,7 @@ import typing
 
 
 class ProcessManager(typing.Protocol):
-    """What the plane needs of the lab's processes; ``lab.processes.Processes`` is one."""
+    """The interface by which the plane starts and stops programs. ``lab.processes.Processes`` implements it."""
 
     namespace: str
     logs: pathlib.Path
@@ -36,11 +36,11 @@ class ProcessManager(typing.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """What the plane runs.
+    """The programs of the plane.
 
-    :param ibsim: and
-    :param umad2sim: of :mod:`lab.build.ibsim`
-    :param root: root file system of the workers: opensm and the diagnostics are taken from there, with its own loader
+    :param ibsim: the simulator, as :mod:`lab.build.ibsim` builds it
+    :param umad2sim: the library of the same build that connects a program to the simulator
+    :param root: root file system of the workers, which has opensm and the diagnostics, with its own loader
     """
 
     ibsim: pathlib.Path

@@ -427,7 +427,8 @@ def test_of_two_that_want_it_the_server_takes_one(api: FakeApi, clock: Clock) ->
     for expected in ("post", "put"):
         mine, other = keeper(api, clock, TWO), keeper(api, clock, Holder("run-3", "control-3"))
         raced: list[bool] = []
-        mine._read_lease = late(mine._read_lease, raced, functools.partial(take, other, clock))  # type: ignore[method-assign]
+        race = functools.partial(take, other, clock)
+        mine._read_lease = late(mine._read_lease, raced, race)  # type: ignore[method-assign]
         with pytest.raises(LeaseHeld, match="run-3 on host control-3"):
             mine.take(False, clock.pause, lambda line: None, wait=0)
         assert raced and any(name.startswith(expected) for name in api.requests)
