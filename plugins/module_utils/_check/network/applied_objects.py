@@ -264,8 +264,9 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == OTHER_INTENT:
         return (
-            "Follow the steps in the message under 'measured'. Give each intent of the cluster its own rdma_cluster.intent_name and"
-            " its own names of fabrics and networks, and leave an object of another intent to its owner. Then run stage"
+            "Follow the steps in the message under 'measured'. Give each intent of the cluster its own"
+            " rdma_cluster.intent_name and its own names of fabrics and networks,"
+            " and leave an object of another intent to its owner. Then run stage"
             " network again."
         )
     if item.reason == OTHER_POOL:
