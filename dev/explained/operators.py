@@ -117,7 +117,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=("kubectl get nodes -o wide",),
         remedy=(
-            "Update the nodes to the same kernel, or set a version instead of the digest. Then run stage operators"
+            "Let all nodes run the same kernel, or set a version of the driver instead of the digest (for example in"
+            " `spec.ofedDriver.version` or `rdma_cluster.network_operator.ofed_driver`). Then run stage operators"
             " again."
         ),
     ),

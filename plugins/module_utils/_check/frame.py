@@ -210,7 +210,7 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     )
 
 
-def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
+def judge_error(context: StageContext, raw: RawIntent, error: str, known: typing.Optional[Finding] = None) -> Record:
     """Return the record of a stage whose role failed in a task.
 
     In check mode the gate may be pending, since a change of an earlier stage may resolve the failure. If the API server
@@ -219,6 +219,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     :param context: the stage that is judged
     :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
     :param error: name of the failed task and its message, as one text
+    :param known: finding on the error; None if a task failed
     """
     why = "A task of the stage failed, so the rest of the stage was not checked."
     if context.waits_for():
@@ -228,7 +229,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     if cause is not None:
         # Helm, say, passes on what the API server said
         why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run stage {context.stage} again."
-    finding = _report_error(context.stage, error, why, remedy)
+    finding = known or _report_error(context.stage, error, why, remedy)
     try:
         waivers = raw.intent().waivers
     except IntentError:

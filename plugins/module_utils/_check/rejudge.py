@@ -10,9 +10,8 @@ import dataclasses
 import typing
 
 from .._model.base.errors import RdmaError
-from .._model.base.phrases import count_of
 from .._model.run.facts import FactCount, RunStart
-from .._model.run.findings import SKIPPED, STAGES, Finding
+from .._model.run.findings import FAIL, SKIPPED, STAGES, Finding
 from .._model.run.records import CLOSED, Record
 from .frame import (
     RawIntent,
@@ -109,24 +108,39 @@ def _rejudge_stage(
     try:
         facts, counts = evidence(context.stage)
     except RdmaError as error:
-        return judge_error(context, wishes, f"Read the facts of the run: {error}")
+        return _judge_unread(context, wishes, str(error))
     lost = _format_lost_kinds(old.facts, counts)
     if lost:
-        return judge_error(
-            context,
-            wishes,
-            (
-                f"Read the facts of the run: {lost} of the cluster no longer exists in the folder, but the run was"
-                " judged with it"
-            ),
-        )
+        had = f"{lost} of the cluster no longer exists in the folder, but the run was judged with it"
+        return _judge_unread(context, wishes, had)
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
     record = judge_stage(context, wishes, facts, changes, counts)
     unread = [*refused(context.stage), *_describe_missing_facts(context.stage, old.facts, counts)]
     if unread and record.gate != CLOSED:
-        return judge_error(context, wishes, f"Read the facts of the run: {'; '.join(unread[:_MOST_UNREAD])}")
+        return _judge_unread(context, wishes, "; ".join(unread[:_MOST_UNREAD]))
     return record
+
+
+def _judge_unread(context: StageContext, wishes: RawIntent, error: str) -> Record:
+    """Return the record of a stage that is not judged again, because facts of the run are missing or unreadable.
+
+    :param context: the stage that is judged
+    :param wishes: intent by which the run is judged
+    :param error: facts that are missing or unreadable
+    """
+    why = (
+        "Files with facts of the run were removed or changed after the stage ran, or they cannot be read. Without these"
+        " facts, the result could be better than that of the run, so the stage was not judged again."
+    )
+    remedy = (
+        "Restore the subfolder facts of the folder of the run, for example from its archive, and run ansible-playbook"
+        f" linerate.rdma.judge -e rdma_report_dir=FOLDER again. Or run stage {context.stage} again, which collects the"
+        " facts anew."
+    )
+    measured, expected = f"Read the facts of the run: {error}", "the facts by which the run was judged"
+    finding = Finding(f"{context.stage}.error", f"stage {context.stage}", FAIL, measured, expected, why, remedy)
+    return judge_error(context, wishes, measured, finding)
 
 
 def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
@@ -219,6 +233,6 @@ def _describe_missing_facts(
         if (count.kind in counts or count.kind in known) and (
             left.seen < count.seen or left.seen + left.missing < count.seen + count.missing
         ):
-            had = f"the run was judged with {count.seen} readable and {count_of(count.missing, 'unreadable fact')}"
-            found.append(f"the folder has {count_of(left.seen, 'readable fact')} of kind {count.kind}, but {had}")
+            had, has = (f"{one.seen} readable and {one.missing} unreadable facts" for one in (count, left))
+            found.append(f"folder facts/{count.kind} has {has}, but had {had} when the run was judged")
     return found

@@ -132,7 +132,8 @@ def test_pods_do_not_take_an_interface_that_the_node_uses_itself(
     (found,) = uses(findings)
     assert (found.subject, found.status) == (f"{profile.replace('_', '-')} a ens1", status)
     assert use in found.measured and "on all nodes of the fabric at the same time" in found.why
-    assert ("nodes are unreachable" in found.why) == (use in (ROUTE, ADDRESS))
+    assert ("the pod on a, because the node would be unreachable" in found.why) == (use in (ROUTE, ADDRESS))
+    assert f"If ip addr and ip route on a do not show {use} on this interface, remove a from" in found.remedy
     held = read_held({"f": findings}, ())
     assert bool(held) == (status == "fail")
     assert not read_held({"f": findings}, (Waiver("network.lint_uplink", "console", found.subject),))

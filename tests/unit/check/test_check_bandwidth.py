@@ -287,7 +287,8 @@ def test_a_pair_that_reaches_its_floor_with_more_queue_pairs_alone_accuses_nobod
         finding = findings[name]
         assert (finding.status, finding.measured) == (
             "warn",
-            "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes",
+            "218.00 Gb/s with 4 queue pairs and messages of 1048576 bytes, 391.50 Gb/s with 16 queue pairs"
+            " and messages of 4194304 bytes",
         )
         assert (
             "the path and both HCAs are verified, and the small number of queue pairs in the measurement is the cause"
@@ -307,7 +308,8 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
         finding = findings[name]
         assert (finding.status, finding.measured) == (
             "unknown",
-            "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes",
+            "218.00 Gb/s with 4 queue pairs and messages of 1048576 bytes, 391.50 Gb/s with 16 queue pairs"
+            " and messages of 4194304 bytes",
         )
         assert (
             "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone"
@@ -365,9 +367,10 @@ def test_a_pair_that_stays_below_its_floor_fails_with_both_figures() -> None:
     finding = found(given, "floor", AB)
     assert (finding.status, finding.measured) == (
         "fail",
-        "218.00 Gb/s with 4 queue pairs, 220.00 Gb/s with 16 of 4194304 bytes",
+        "218.00 Gb/s with 4 queue pairs and messages of 1048576 bytes, 220.00 Gb/s with 16 queue pairs"
+        " and messages of 4194304 bytes",
     )
-    assert "With 16 queue pairs of 4194304 bytes the pair is too slow as well" in (finding.why or "")
+    assert "With 16 queue pairs and messages of 4194304 bytes the pair is too slow as well" in (finding.why or "")
     assert (finding.remedy or "").startswith(
         "Follow the remedy of the finding bandwidth.suspect, which names the end at fault"
     )

@@ -592,7 +592,9 @@ def test_a_leaf_that_was_cut_off_is_named() -> None:
         subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies((*world.seen_topologies(rest), island))}
     )
     finding = one(findings, "fabric.island")
-    assert (finding.status, finding.subject) == ("fail", "leaf01") and "worker-1 mlx5_1" in finding.why
+    assert (finding.status, finding.subject) == ("fail", "leaf01")
+    assert "shows only 1 switch (leaf01) and 1 HCA (worker-1 mlx5_1)" in finding.why
+    assert "On the switch leaf01, or with ibportstate as root on worker-1" in finding.remedy
     alone = SeenTopology("mlx5_1", 1, Topology((ca,), ()))
     topologies = {"worker-1": ObservedTopologies((*world.seen_topologies(rest), alone))}
     assert one(fabrics(subnets=both(mlx5_1=lost), topologies=topologies), "fabric.island").subject == "worker-1 mlx5_1"

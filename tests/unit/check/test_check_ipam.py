@@ -16,14 +16,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.addresses.
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
+    LEASES,
     AddressFacts,
     AddressLease,
     SharedPool,
     UnreadNode,
+    UnreadPool,
     UsedNetwork,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ipam import parse_leases
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 NODES = ("worker-1", "worker-2")
 FREE = AddressFacts(
@@ -131,6 +135,15 @@ def test_leaked_addresses_are_taken_off(number: int, status: str) -> None:
 def test_leaks_that_could_not_be_read_are_not_called_none() -> None:
     unread = dataclasses.replace(FREE, errors=("GET /api/v1/pods: pods is forbidden",))
     assert "none leaked" not in found(unread, "network.addresses").measured
+
+
+def test_an_invalid_pool_is_named_with_the_field_that_is_wrong() -> None:
+    with pytest.raises(ResourceError) as caught:
+        parse_leases({"metadata": {"name": "bad", "namespace": "team-x"}, "spec": {"range": "abc"}})
+    unread = UnreadPool(LEASES, "team-x", "bad", caught.value.seen)
+    finding = found(dataclasses.replace(FREE, unread_pools=(unread,)), "network.addresses", "leases")
+    assert finding.why.startswith("spec.range of IPPool bad of whereabouts 'abc' is rejected: it is not an IP address")
+    assert "(team-x/bad). Without these pools, it is unknown which addresses whereabouts still holds" in finding.why
 
 
 def test_leaks_of_other_ranges_are_not_ours() -> None:

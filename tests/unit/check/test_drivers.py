@@ -300,6 +300,7 @@ def test_a_digest_is_one_image_for_one_kernel() -> None:
     )
     assert [item.status for item in found] == ["warn", "warn", "fail"]
     assert f"doca-driver@{digest}" in found[0].remedy and "only one of these kernels" in found[-1].why
+    assert "set spec.ofedDriver.version of NicClusterPolicy nic-cluster-policy, or rdma_cluster." in found[-1].remedy
 
 
 @pytest.mark.parametrize(

@@ -939,6 +939,9 @@ def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> 
     for planned in plans:
         (found,) = judge_rolls.report_not_rolled(planned, (Roll("worker", 1, "b", 1, 1),))
         assert (found.status, found.subject) == ("unknown", SUBJECT) and "contradicts itself" in found.why
+        listed = "a" in {name for one in planned.pools if one.name == "worker" for name in one.nodes}
+        where = "nodes a under the pool, but not the pool" if listed else "the pool under nodes a, but not these nodes"
+        assert f"It lists {where} under" in found.why and found.measured == "nodes of the pool contradictory: a"
     missed = list(judge_rolls.report_not_rolled(plans[0], ()))
     assert "the run ended before it waited for the update" in missed[0].why
     # of a node about which nothing is known another finding says so

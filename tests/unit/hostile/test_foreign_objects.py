@@ -147,5 +147,9 @@ def test_the_finding_names_the_next_step() -> None:
     finding = judge_applied_object(
         applied(server, made("SriovNetwork", OURS, vlan=1)).applied, "network.objects", "SriovNetwork net"
     )
-    assert finding.status == "fail" and "kubectl -n jobs label sriovnetwork net" in finding.measured
+    assert finding.status == "fail" and "kubectl -n" not in finding.measured
     assert "created an object of this name" in finding.why and "Set a different name in the intent" in finding.remedy
+    assert (
+        "kubectl label sriovnetwork net -n jobs app.kubernetes.io/managed-by=linerate.rdma --overwrite"
+        in finding.remedy
+    )

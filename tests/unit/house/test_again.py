@@ -209,7 +209,9 @@ def test_fewer_facts_than_the_run_was_judged_by_are_never_better(
     record = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FINE, now))["platform"]
     assert (record.gate, record.error is not None) == (("closed", True) if fewer else ("open", False))
     if fewer:
-        assert re.search(rf"\b[0-9]+ readable facts? of kind {before[0].kind}, ", record.judged[0].finding.measured)
+        finding = record.judged[0].finding
+        assert re.search(rf"\bfacts/{before[0].kind} has [0-9]+ readable and [0-9]+ unreadable", finding.measured)
+        assert "linerate.rdma.judge -e rdma_report_dir=" in finding.remedy and "A task of" not in finding.why
         # what closes the gate by itself says more
         kept = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FAILS, now))["platform"]
         assert kept.error is None and kept.judged[0].finding.check == "fabric.one_master"

@@ -745,6 +745,24 @@ def test_limits_of_the_cluster_s_numbers(fabrics: typing.Any, cluster: dict[str,
     assert [finding.subject for finding in closing(fabrics(), cluster=cluster).values()] == wrong
 
 
+@pytest.mark.parametrize(
+    ("memlock", "expected", "why"),
+    [
+        ({"limit_gib": 1, "proof_mib": 1025}, "1 to 1024 MiB", "rdma_cluster.host.memlock.limit_gib: 1 (1024 MiB)"),
+        ({"limit_gib": 4, "proof_mib": 2048}, "1 to 2047 MiB", "ibv_rc_pingpong supports less than 2 GiB"),
+        ({"unlimited": True, "proof_mib": 0}, "1 to 2047 MiB", "It must have at least 1 MiB"),
+        # the limit itself is wrong
+        ({"limit_gib": -1, "proof_mib": 64}, "1 to 2047 MiB", "ibv_rc_pingpong supports less than 2 GiB"),
+    ],
+)
+def test_the_range_of_the_memlock_test_is_written_as_numbers(
+    fabrics: typing.Any, memlock: dict[str, typing.Any], expected: str, why: str
+) -> None:
+    found = closing(fabrics(), cluster={"host": {"memlock": {"by": "containerd", **memlock}}})
+    (finding,) = (item for item in found.values() if item.subject.endswith("proof_mib"))
+    assert finding.expected == expected and why in finding.why
+
+
 def test_each_waiver_is_judged_and_two_words_are_a_reason(fabrics: typing.Any) -> None:
     good, bad = {"check": "platform.bios", "reason": "no BMC"}, {"check": "platform.bios", "reason": "because"}
     assert list(closing(fabrics(), waivers=[bad, good])) == ["validate.waivers on rdma_waivers[0].reason"]

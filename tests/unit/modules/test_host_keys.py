@@ -185,6 +185,6 @@ def test_such_nodes_are_a_warning_with_the_setting_of_awx() -> None:
     (finding,) = judged(2)
     assert (finding.status, finding.measured) == (
         "warn",
-        "host keys not known to be checked on 2 of 2 nodes",
+        "check of the host key off or unknown for 2 of 2 nodes",
     ) and judged(0) == []
     assert "ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra" in finding.remedy

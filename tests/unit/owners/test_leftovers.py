@@ -48,7 +48,7 @@ def test_templates_of_an_earlier_intent_or_release_are_leftovers() -> None:
     assert [item.name for item in found.objects] == ["linerate-retired-1021", "linerate-compute-1021"]
     said = {item.subject: item for item in check(A, Facts(leftovers=found)) if item.check == "network.leftover"}
     by_address = said["NicConfigurationTemplate linerate-compute-1021"]
-    assert "by model and PCI address" in by_address.why and "platform_settle: true" in by_address.remedy
+    assert "by model and PCI address" in by_address.why and "platform_settle=true" in by_address.remedy
     delete = f"kubectl delete nicconfigurationtemplate linerate-{{}}-1021 -n {OPERATOR}"
     assert delete.format("compute") in by_address.remedy
     assert delete.format("retired") in said["NicConfigurationTemplate linerate-retired-1021"].remedy

@@ -358,6 +358,18 @@ def test_rows_say_what_they_are_about() -> None:
         assert row.source or not (row.training or row.inference), f"nobody says so: {row.name}"
 
 
+def test_values_of_a_row_that_need_it_are_explained_after_the_rule_of_the_profile_alone() -> None:
+    rows = {row.name: row for row in ROWS}
+    assert rows["irq_locality"].explain_rule("local") == ", that is, only CPUs of the NUMA node of the HCA"
+    assert rows["irq_locality"].explain_rule("remote") == rows["governor"].explain_rule("performance") == ""
+    assert (
+        rows["p2pdma"]
+        .explain_rule("on|peermem")
+        .endswith("CONFIG_PCI_P2PDMA of the kernel or the module nvidia_peermem")
+    )
+    assert all(row.training for row in ROWS if row.meaning)
+
+
 def test_the_readme_lists_the_rows() -> None:
     text = (pathlib.Path(__file__).parents[3] / "roles" / "tuning" / "README.md").read_text(encoding="utf-8")
     for row in ROWS:

@@ -530,7 +530,8 @@ def test_a_second_figure_that_others_do_not_need_closes_the_gate_and_accuses_nob
         ("bandwidth.floor", "unknown"),
         ("bandwidth.fleet", "unknown"),
     }, told(bad)
-    assert {item.measured for item in bad} == {"190.00 Gb/s with 8 queue pairs, 391.00 Gb/s with 16 of 4194304 bytes"}
+    few, many = "190.00 Gb/s with 8 queue pairs", "391.00 Gb/s with 16 queue pairs and messages of 4194304 bytes"
+    assert all(item.measured.startswith(few) and item.measured.endswith(many) for item in bad)
     assert all(
         NODE in item.subject and "Other pairs are fast enough with as few queue pairs" in item.why for item in bad
     )

@@ -151,30 +151,31 @@ def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Fi
     """
     leases = [item for item in seen.unread_pools if item.kind == LEASES]
     if leases:
-        texts = [f"{item.namespace}/{item.name}: {item.why}" for item in leases]
+        texts = [f"{item.why} ({item.namespace}/{item.name})" for item in leases]
         yield Finding(
             "network.addresses",
             "leases",
             WARN,
             f"{count_of(len(leases), 'IPPool')} of whereabouts not read",
             "all IPPools of whereabouts read",
-            "Addresses that these pools assigned to pods that no longer exist are unknown:"
-            f" {format_clause(join_first(texts, _SHOWN, '; '))}.",
-            "Correct or delete these pools (kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml). Then run stage"
-            " network again.",
+            f"{format_clause(join_first(texts, _SHOWN, '; '))}. Without these pools, it is unknown which addresses"
+            " whereabouts still holds for deleted pods.",
+            "Run kubectl get ippools.whereabouts.cni.cncf.io -n NAMESPACE NAME -o yaml for each of these pools, and"
+            " correct the value, or delete the pool if no pod uses it. Then run stage network again.",
         )
     others = [item for item in seen.unread_pools if item.kind != LEASES and not is_own_pool(intent, item)]
     if others:
-        texts = [f"{item.kind} {item.namespace}/{item.name}: {item.why}" for item in others]
+        texts = [f"{item.why} ({item.namespace}/{item.name})" for item in others]
         yield Finding(
             "network.address_overlap",
             "pools",
             WARN,
             f"{count_of(len(others), 'pool')} of nv-ipam not compared",
             "all pools of nv-ipam compared",
-            f"The networks of these pools are unknown: {format_clause(join_first(texts, _SHOWN, '; '))}.",
-            "Correct or delete these pools (kubectl get ippools.nv-ipam.nvidia.com,cidrpools.nv-ipam.nvidia.com -A -o"
-            " yaml). Then run stage network again.",
+            f"{format_clause(join_first(texts, _SHOWN, '; '))}. Therefore the networks of these pools are unknown, and"
+            " may overlap with those of the fabrics.",
+            "Run kubectl get ippools.nv-ipam.nvidia.com,cidrpools.nv-ipam.nvidia.com -A -o yaml, and correct the values"
+            " in these pools, or delete the pools if no pod uses them. Then run stage network again.",
         )
 
 

@@ -139,14 +139,25 @@ def report_not_rolled(
             left = f"Give the nodes the labels that the pool selects (oc get nodes --show-labels), then {again}."
             measured = f"{count_of(machines[name], 'machine')} in the pool"
             yield Finding(check, subject, UNKNOWN, measured, f"{count_of(nodes, 'machine')}, updated once", why, left)
-        odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
+        listed, named = set(members.get(name, ())), by_nodes.get(name, set())
+        odd = sorted((named ^ listed) - unknown)
         if odd:
-            why = (
-                "The stored result contradicts itself: the list of the nodes that the pool updates and the entries of"
-                f" these nodes differ: {join_first(odd)}."
+            one_sided = (
+                (listed - named - unknown, "nodes {nodes} under the pool, but not the pool under these nodes"),
+                (named - listed - unknown, "the pool under nodes {nodes}, but not these nodes under the pool"),
             )
-            remedy = f"{again[0].upper()}{again[1:]}, so that the list and the entries are computed anew."
-            yield Finding(check, subject, UNKNOWN, "nodes of the pool not determined", expected, why, remedy)
+            texts = [f"It lists {text.format(nodes=join_first(sorted(some)))}." for some, text in one_sided if some]
+            why = f"The plan that the run stored contradicts itself. {' '.join(texts)}"
+            remedy = f"{again[0].upper()}{again[1:]}: it makes a new plan."
+            yield Finding(
+                check,
+                subject,
+                UNKNOWN,
+                f"nodes of the pool contradictory: {join_first(odd)}",
+                "the same nodes of the pool in the whole plan",
+                why,
+                remedy,
+            )
 
 
 def _describe_rerun(check: str) -> str:

@@ -48,7 +48,7 @@ def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) ->
     :param size: size of a message in bytes
     """
     many = count or 1
-    return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
+    return f"{many} queue pair{'s' if many > 1 else ''} and messages of {size} bytes"
 
 
 def _format_both_rates(pair: PairResult, average: float) -> str:
@@ -60,9 +60,9 @@ def _format_both_rates(pair: PairResult, average: float) -> str:
     found = pair.wider
     if found is None or found.average_gbps is None:
         return format_gbps(average)
-    same = found.message_bytes == pair.message_bytes
-    by, wide = format_queue_pairs(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
-    return f"{format_gbps(average)} with {by}, {format_gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
+    few = _describe_amount(pair.queue_pairs, pair.message_bytes)
+    many = _describe_amount(found.queue_pairs, found.message_bytes)
+    return f"{format_gbps(average)} with {few}, {format_gbps(found.average_gbps)} with {many}"
 
 
 def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
@@ -135,7 +135,7 @@ def _check_proven(
         causes = [
             "temporary load",
             "intermittent packet loss",
-            "a limit of its ends when they send with few queue pairs",
+            "firmware, PCIe settings or CPUs of one of the two nodes that limit the rate of each queue pair",
         ]
         causes += (
             []

@@ -310,7 +310,7 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             yield make_cause(
                 fold_names(off),
                 f"{row.what}: {fold_names(off.values())}",
-                f"{row.what}: {row.training.replace('|', ' or ')}",
+                f"{row.what}: {row.training.replace('|', ' or ')}{row.explain_rule(row.training)}",
                 why,
                 f"{row.remedy} Then run stages tuning and collectives again.",
             )

@@ -166,7 +166,7 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
                 " the host name and the device into the description. Then run stage discover again."
             )
             measured = f"{count_of(len(names), 'HCA')} with node description {description!r}: {join_first(names, MOST)}"
-            expected = "another node description for each HCA"
+            expected = "a unique node description for each HCA"
             findings.append(Finding("discover.descriptions", names[0], WARN, measured, expected, why, remedy))
     if owners and not findings:
         findings.append(

@@ -140,14 +140,17 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
             "Enable the switch port at the other end of the cable, and reseat the cable. If the port stays down,"
             " disable and enable it at the switch. Then run stage fabric again.",
         )
+    noun = "the switch" if len(switches) == 1 else "the switches"
     why = (
-        f"Only the switches {join_some(switches)} and the HCAs {join_some(hcas)} can be reached from {port}: all"
-        " links from these switches to the other switches are down."
+        f"ibnetdiscover from {port} shows only {count_of(len(switches), 'switch', 'switches')} ({join_some(switches)})"
+        f" and {count_of(len(hcas), 'HCA')} ({join_some(hcas) or 'none'}). They are cut off from the fabric: all links"
+        " from these switches to the other switches are down. No subnet manager can configure their ports, so they have"
+        " no RDMA connection to the other nodes."
     )
     remedy = (
-        "On these switches, or with ibportstate as root on the node, check the ports that lead to other switches:"
-        " enable ports that are disabled, and reseat or replace the cables of ports that are down. Then run stage"
-        " fabric again."
+        f"On {noun} {join_some(switches)}, or with ibportstate as root on {port.partition(' ')[0]}, check the ports"
+        " that lead to other switches: enable ports that are disabled, and reseat or replace the cables of ports that"
+        " are down. Then run stage fabric again."
     )
     return Finding("fabric.island", join_some(switches), FAIL, measured, expected, why, remedy)
 

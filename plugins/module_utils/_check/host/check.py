@@ -161,9 +161,10 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = find_missing_arguments(tuple(wanted), runs or ())
-        how = "without these arguments"
+        how, measured = "without these arguments", f"kernel command line without {' '.join(missing)}"
         if missing and all(argument in (runs or ()) for argument in missing):
             how = "with these arguments, but in an order in which they mean something else"
+            measured = f"kernel command line with {' '.join(_select_of_same_keys(runs or (), missing))}"
         overridden = find_overridden(wanted, runs) if runs is not None and not missing else Overridden()
         if overridden.undone or overridden.doubtful:
             yield _report_overridden(name, expected, overridden)
@@ -190,20 +191,29 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
                 " until kubectl get machineconfigpools shows UPDATED True for it, then run stages platform and"
                 " host again."
             )
-            yield Finding(
-                check_id, name, FAIL, f"kernel command line without {' '.join(missing)}", expected, why, remedy
-            )
+            yield Finding(check_id, name, FAIL, measured, expected, why, remedy)
         else:
             why = f"The kernel of the node was booted {how}, and this run applied no MachineConfig that sets them."
             remedy = (
-                "Set platform_settle: true and run ansible-playbook linerate.rdma.site, which sets the arguments"
-                f" and reboots the node in its turn. Or add them by hand: set them in the boot loader of {name},"
-                " drain the node and reboot it. On OpenShift, run stage network, which applies a MachineConfig."
-                " Then run stages platform and host again."
+                "On OpenShift, run stage network, which applies a MachineConfig. Elsewhere run ansible-playbook"
+                " linerate.rdma.site -e platform_settle=true, which sets the arguments and reboots the node in its"
+                f" turn. Or set them, in this order, in the boot loader of {name}, drain the node and reboot it. Then"
+                " run stages platform and host again."
             )
-            yield Finding(
-                check_id, name, FAIL, f"kernel command line without {' '.join(missing)}", expected, why, remedy
-            )
+            yield Finding(check_id, name, FAIL, measured, expected, why, remedy)
+
+
+def _select_of_same_keys(there: typing.Iterable[str], missing: typing.Iterable[str]) -> list[str]:
+    """Return the arguments of a kernel command line that decide what the missing arguments mean, in their order: those
+    of the same keys, and the default size of huge pages.
+
+    :param there: arguments of the kernel command line
+    :param missing: arguments of the intent that mean something else because of their place
+    """
+    keys = {argument.partition("=")[0] for argument in missing}
+    if "hugepages" in keys:
+        keys.add("default_hugepagesz")
+    return [argument for argument in there if argument.partition("=")[0] in keys]
 
 
 def _was_rolled(node: str, facts: Facts) -> bool:

@@ -44,7 +44,8 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
         "The HCA could not register GPU memory: neither nvidia-peermem nor DMA-BUF works on this node.",
         (
             "Set rdma_cluster.host.gpudirect: auto in the intent, run stage host, and follow the remedy of its"
-            " finding host.gpudirect of this node: it shows whether nvidia_peermem or DMA-BUF is missing."
+            " finding host.gpudirect for the node of the pod (kubectl get pods -A -o wide): it shows"
+            " whether nvidia_peermem or DMA-BUF is missing."
         ),
     ),
     "shared_memory": (
@@ -158,7 +159,7 @@ MACHINE_CAUSES: dict[str, tuple[Status, str, str]] = {
         ),
         (
             "Add iommu=pt to rdma_cluster.host.kernel_arguments, and run ansible-playbook linerate.rdma.site"
-            " with platform_settle: true, which reboots the nodes in turn. cat /proc/cmdline on the node must"
+            " -e platform_settle=true, which reboots the nodes in turn. cat /proc/cmdline on the node must"
             " then show iommu=pt."
         ),
     ),

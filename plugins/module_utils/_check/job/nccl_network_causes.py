@@ -166,7 +166,8 @@ NETWORK_CAUSES: dict[str, tuple[Status, str, str]] = {
         "The job requires transfers that the GPU starts itself (GIN), but the HCAs or the driver do not support them.",
         (
             "If the job does not need GIN, remove NCCL_GIN_ENABLE and NCCL_GIN_TYPE from it. Otherwise follow"
-            " the finding host.gpudirect of each node, because GIN needs nvidia_peermem or DMA-BUF. The GIN type"
+            " the remedy of the finding host.gpudirect of each node, because"
+            " GIN needs nvidia_peermem or DMA-BUF. The GIN type"
             " GDAKI also needs HCAs from ConnectX-6 Dx on."
         ),
     ),

@@ -21,6 +21,7 @@ _DETOUR = (
 _NO_REASON = "The log does not show the reason."
 #: of NCCL, for GPUs that are nearer to their CPU than to the HCAs [NVIDIA/nccl issue 1579; NCCL user guide]
 _ON_GRACE = "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS for releases without it."
+_NODE_OF_RANK = "the node on which the pod of this rank ran (kubectl get pods -A -o wide)"
 ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
     " run the job again."
@@ -243,7 +244,8 @@ def check_gpu_direct(
         why = f"{_DETOUR} NCCL gives this reason: {', '.join(reasons)}."
         remedy = (
             "If the reason is a missing module, set rdma_cluster.host.gpudirect: auto, run stage host, and"
-            " follow the remedy of its finding host.gpudirect. If the reason is the distance, give the pod the"
+            f" follow the remedy of its finding host.gpudirect for {_NODE_OF_RANK}. If the reason is the"
+            " distance, give the pod the"
             f" HCA beside the GPU (nvidia-smi topo -m), or set NCCL_NET_GDR_LEVEL=SYS in the job. {_ON_GRACE}"
             " Then run the job again."
         )
@@ -251,7 +253,7 @@ def check_gpu_direct(
         why = f"{_DETOUR} {_NO_REASON}"
         remedy = (
             "Set rdma_cluster.host.gpudirect: auto, run stage host, and follow the remedy of its finding"
-            f" host.gpudirect of this node. {_ON_GRACE} If host.gpudirect passes, set NCCL_DEBUG_SUBSYS=INIT,NET"
+            f" host.gpudirect for {_NODE_OF_RANK}. {_ON_GRACE} If host.gpudirect passes, set NCCL_DEBUG_SUBSYS=INIT,NET"
             " in the job, so that NCCL logs the reason. Then run the job again."
         )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)

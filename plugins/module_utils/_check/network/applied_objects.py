@@ -13,7 +13,7 @@ from ..._analysis.controllers.unread import count_unread
 from ..._model.base.marks import INTENT_LABEL, SELECTOR
 from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Intent
-from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, OTHER_POOL, TAKEN, AppliedObject
+from ..._model.kubernetes.apply import COPIED, FOREIGN, FOREIGN_STEPS, OTHER_INTENT, OTHER_POOL, TAKEN, AppliedObject
 from ..._model.kubernetes.own_kinds import NETWORKS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.refusal import explain, unknown_fields
@@ -176,7 +176,8 @@ def judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Fi
             " without --check: it creates the objects in the order of their dependencies.",
         )
     state = item.action if item.action in ("", "refused") else f"{item.action}, not applied"
-    measured = f"{state or 'not sent'}{f': {item.refusal}' if item.refusal else ''}"
+    refusal = item.refusal.partition(FOREIGN_STEPS)[0] if item.reason == FOREIGN else item.refusal
+    measured = f"{state or 'not sent'}{f': {refusal}' if refusal else ''}"
     return Finding(check_id, subject, FAIL, measured, expected, _explain_refusal(item), _describe_refusal_remedy(item))
 
 
@@ -263,8 +264,9 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == OTHER_INTENT:
         return (
-            "Follow the message of the refusal. Give each intent of the cluster its own rdma_cluster.intent_name and"
-            " its own names of fabrics and networks, and leave an object of another intent to its owner. Then run stage"
+            "Follow the steps in the message under 'measured'. Give each intent of the cluster its own"
+            " rdma_cluster.intent_name and its own names of fabrics and networks,"
+            " and leave an object of another intent to its owner. Then run stage"
             " network again."
         )
     if item.reason == OTHER_POOL:
@@ -275,10 +277,10 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == FOREIGN:
         return (
-            "Set a different name in the intent. If linerate.rdma shall manage the existing object instead, give it"
-            f" the label: kubectl label {name_kind(item.kind)}"
-            f" {item.name}{f' -n {item.namespace}' if item.namespace else ''} {SELECTOR}. Then run stage network"
-            " again."
+            "Set a different name in the intent, or delete the object. If linerate.rdma shall change this object, and"
+            f" delete it in a teardown, give it the label instead: kubectl label {name_kind(item.kind)}"
+            f" {item.name}{f' -n {item.namespace}' if item.namespace else ''} {SELECTOR} --overwrite. Then run stage"
+            " network again."
         )
     if not item.refusal:
         return (

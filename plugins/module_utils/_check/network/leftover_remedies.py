@@ -23,7 +23,7 @@ def describe_leftover_remedy(item: AppliedObject) -> str:
         return f"{describe_ways_out(item)}.{_warn_of_deletion(item)} {_AGAIN}"
     if item.reason == BY_ADDRESS:
         return (
-            "Run stage platform with platform_settle: true and rdma_cluster.disruption: reboot, which selects the"
+            "Run stage platform with -e platform_settle=true and rdma_cluster.disruption: reboot, which selects the"
             " HCAs by their serial numbers. If they report no serial number, or the template is not needed, delete"
             f" it: {delete}. {_AGAIN}"
         )

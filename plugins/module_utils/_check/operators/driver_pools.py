@@ -41,6 +41,13 @@ _KEYS = {
     GPU_OF_NODES: ("spec.usePrecompiled", "spec.repoConfig.name"),
 }
 _KEYS[NIC_OF_NODES] = _KEYS[NIC]
+#: key of a policy for the version of its driver
+VERSION_KEYS = {
+    NIC: "spec.ofedDriver.version",
+    NIC_OF_NODES: "spec.ofedDriver.version",
+    GPU: "spec.driver.version",
+    GPU_OF_NODES: "spec.version",
+}
 OWN_DRIVER = {
     NIC: "remove spec.ofedDriver and use the driver of the node",
     NIC_OF_NODES: "remove spec.ofedDriver and use the driver of the node",

@@ -46,7 +46,7 @@ from ..._model.operators.drivers import (
 )
 from ..._model.operators.operators import OperatorsSeen
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from .driver_pools import CHECK, EXPECTED, OWN_DRIVER, DriverPool, check_pool, list_pools
+from .driver_pools import CHECK, EXPECTED, OWN_DRIVER, VERSION_KEYS, DriverPool, check_pool, list_pools
 
 KERNELS = "operators.driver_kernels"
 #: kernel module that the driver container of the HCAs unloads
@@ -271,7 +271,13 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
     if len(kinds) == 1 or policy.ready:
         return build_pass(KERNELS, subject, measured, expected)
     if policy.version.startswith("sha256:"):
-        why = "A digest names one image for all nodes. Its driver can load on only one of these kernels."
+        why = (
+            "The policy names the image of the driver by its digest, which is one image for all nodes. Its driver can"
+            " load on only one of these kernels."
+        )
+        of_intent = (
+            ", or rdma_cluster.network_operator.ofed_driver of the intent if it is set," if policy.kind == NIC else ""
+        )
         return Finding(
             KERNELS,
             subject,
@@ -279,8 +285,8 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
             measured,
             expected,
             why,
-            "Update the nodes to the same kernel, or set a version instead of the digest. Then run stage operators"
-            " again.",
+            f"Let all nodes run the same kernel, or set {VERSION_KEYS[policy.kind]} of {subject}{of_intent} to a"
+            " version of the driver instead of the digest. Then run stage operators again.",
         )
     why = (
         "Each kernel needs its own precompiled image."

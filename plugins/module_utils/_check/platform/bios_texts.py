@@ -15,7 +15,7 @@ HARMS: dict[Key, str] = {
     "ari": "Without ARI, VFs need bus numbers of their own, so the kernel may not create all of them.",
     "iommu": "Without an IOMMU, no pod can drive a VF itself (vfio-pci).",
 }
-_SETTLES = "With platform_settle: true, stage platform does this itself, one node after another."
+_SETTLES = "With -e platform_settle=true, stage platform does this itself, one node after another."
 
 
 def describe_expected_setting(bios: NodeBios, state: BiosState) -> str:

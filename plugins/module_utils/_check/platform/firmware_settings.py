@@ -304,11 +304,11 @@ def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: D
     if nic is not None:
         return (
             f"Set {wish.name}={wish.value} in a NicConfigurationTemplate, because NVIDIA's operator manages {nic.name}"
-            " (platform_settle: true creates the template)."
+            " (stage platform with -e platform_settle=true creates the template)."
         )
     return (
-        f"Run mstconfig -d {seen.address} -y set {wish.name}={wish.value} as root on the node (or set platform_settle:"
-        " true)."
+        f"Run mstconfig -d {seen.address} -y set {wish.name}={wish.value} as root on the node, or run stage"
+        " platform with -e platform_settle=true."
     )
 
 

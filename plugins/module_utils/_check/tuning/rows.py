@@ -55,15 +55,17 @@ class ExpectedValue:
     :ivar rule: rule for the value; empty if no value is expected
     :ivar level: status of a value that violates the rule
     :ivar source: origin of the rule: the intent, a CUDA version or a profile
+    :ivar meaning: what the rule means, as the end of a text; empty if it needs no explanation
     """
 
     rule: str
     level: Level
     source: str
+    meaning: str = ""
 
     @property
     def text(self) -> str:
-        return f"{self.describe_rule()} ({self.source})"
+        return f"{self.describe_rule()}{self.meaning} ({self.source})"
 
     def describe_rule(self) -> str:
         """Return the rule in words."""
@@ -88,14 +90,15 @@ def get_expected_value(intent: Intent, row: TuningRow) -> ExpectedValue:
     """Return the expected value of a tuning row, and its source. The intent has precedence over the profile."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
-        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", _INTENT)
+        rule = rule_of(tuning.expected[row.name]) or ""
+        return ExpectedValue(rule, "fail", _INTENT, row.explain_rule(rule))
     if row.name == "gpu_driver" and tuning.cuda is not None:
         least = LEAST_DRIVER.get(int(tuning.cuda.partition(".")[0]))
         return ExpectedValue(f">={least}" if least else "", "fail", f"CUDA {tuning.cuda}")
     if row.name == "ib_umad" and not any(map(is_infiniband, intent.fabrics)):
         return ExpectedValue("", row.level, row.source)
     rule = {"training": row.training, "inference": row.inference}.get(tuning.profile, "")
-    return ExpectedValue(rule, row.level, f"profile {tuning.profile}; source: {row.source}")
+    return ExpectedValue(rule, row.level, f"profile {tuning.profile}; source: {row.source}", row.explain_rule(rule))
 
 
 def find_other_vendors(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:

@@ -252,20 +252,23 @@ def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
     """Warn about nodes whose host keys ssh does not check. There is no finding if it checks all of them."""
     if facts.unchecked_hosts:
         why = (
-            "Ansible reaches these nodes by ssh and does not check their host keys, or its ssh settings contain a"
-            " template whose value is not known. A machine that takes over the address of a node would receive the"
-            " data that the run sends, and the run would accept its answers as those of the node."
+            "Ansible connects to these nodes by ssh, and its settings for them either turn off the check of the host"
+            " keys or contain a template whose value is not known before a task runs. Without the check, a machine that"
+            " takes over the address of a node receives the data that the run sends, and the run accepts its answers as"
+            " those of the node."
         )
         remedy = (
-            "Set host_key_checking to true: in AWX with ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra"
+            "Run ansible-config dump --only-changed -t all, and ansible-inventory --host NODE for each node, to find"
+            " these settings. Set host_key_checking to true: in AWX with ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job"
+            " settings, Extra"
             " Environment Variables', otherwise in ansible.cfg. Remove StrictHostKeyChecking=no, and accept-new with"
             " UserKnownHostsFile=/dev/null, from the arguments and files of ssh. Put the keys of the nodes into"
             " known_hosts, see docs/awx.md. Then run stage validate again."
         )
-        measured = f"host keys not known to be checked on {facts.unchecked_hosts} of {len(facts.nodes)} nodes"
-        yield Finding(
-            "validate.host_keys", "nodes by ssh", WARN, measured, "host keys checked on all nodes", why, remedy
-        )
+        nodes = count_of(len(facts.nodes), "node")
+        measured = f"check of the host key off or unknown for {facts.unchecked_hosts} of {nodes}"
+        expected = "check of the host key on for all nodes"
+        yield Finding("validate.host_keys", "nodes by ssh", WARN, measured, expected, why, remedy)
 
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:

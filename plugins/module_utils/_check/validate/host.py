@@ -17,6 +17,8 @@ from ..._model.run.findings import Finding, build_pass
 from .cluster import _LABEL
 from .refusal import refuse_value
 
+#: largest buffer of ibv_rc_pingpong, which takes a size below 2 GiB
+_MOST_PROOF_MIB = 2047
 _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 #: [docker/go-units ParseUlimit]
 _ULIMIT = re.compile(r"[a-z]{1,16}=(-1|[0-9]{1,18})(:(-1|[0-9]{1,18}))?")
@@ -73,16 +75,19 @@ def _check_limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
 
 
 def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
-    if not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
-        why = (
-            "The memlock test registers one buffer. ibv_rc_pingpong supports at most 2 GiB for it, and the buffer must"
-            " not exceed the limit."
+    most = min(_MOST_PROOF_MIB, (memlock.limit_gib or 2) << 10)
+    if not 1 <= memlock.proof_mib <= most:
+        limits = (
+            f"must not exceed the limit of locked memory, {path}.limit_gib: {memlock.limit_gib} ({most} MiB)"
+            if 1 <= most < _MOST_PROOF_MIB
+            else f"ibv_rc_pingpong supports less than 2 GiB (at most {_MOST_PROOF_MIB} MiB)"
         )
+        why = f"The memlock test registers one buffer of this size. It must have at least 1 MiB, and {limits}."
         yield refuse_value(
             "host",
             f"{path}.proof_mib",
             f"{memlock.proof_mib} MiB",
-            "1 to 2047 MiB, and within limit_gib",
+            f"1 to {most if most >= 1 else _MOST_PROOF_MIB} MiB",
             why,
             f"Set {path}.proof_mib to a value in this range, or remove the key.",
         )

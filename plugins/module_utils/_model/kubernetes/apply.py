@@ -12,6 +12,8 @@ from ..boundary.numbers import MOST_KINDS, Count
 
 #: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
 FOREIGN, UNREAD = "Foreign", "Unread"
+#: beginning of the steps in the message about a foreign object that differs from the rendered one
+FOREIGN_STEPS = " Use another name, delete it, or"
 #: action of an object that a removal leaves on purpose, and its reason: a user copied it with the label
 KEPT, COPIED = "kept", "Copied"
 #: reason of an object with the label that is not proven to belong to the intent

@@ -18,7 +18,7 @@ from ..._model.base.marks import (
     mark_intent,
     replace_labels,
 )
-from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
+from ..._model.kubernetes.apply import FOREIGN, FOREIGN_STEPS, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.scope import Scope
 from ..._model.kubernetes.scope_fields import find_made_for
@@ -340,8 +340,8 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
         differs = error.text
     where = f"-n {applied.namespace} " if applied.namespace else ""
     refusal = (
-        f"it has no label {SELECTOR}, so this collection did not create it, and {differs}. Use another name,"
-        f" delete it, or add the label so that a teardown deletes it: kubectl {where}label"
+        f"it has no label {SELECTOR}, so this collection did not create it, and {differs}.{FOREIGN_STEPS}"
+        f" add the label so that a teardown deletes it: kubectl {where}label"
         f" {kind_of(definition).lower()} {applied.name} {SELECTOR} --overwrite"
     )
     return Outcome(dataclasses.replace(applied, action="refused", reason=FOREIGN, refusal=refusal), before, before)

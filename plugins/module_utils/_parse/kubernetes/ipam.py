@@ -250,7 +250,7 @@ def parse_leases(pool: Resource) -> tuple[AddressLease, ...]:
     :raises ResourceError: the object is not a valid IPPool
     """
     what = f"IPPool {name_of(pool)} of whereabouts"
-    network = ipaddress.ip_network(_parse_network(mapping_at(pool, "spec").get("range"), what))
+    network = ipaddress.ip_network(_parse_network(mapping_at(pool, "spec").get("range"), f"spec.range of {what}"))
     found = []
     for distance, entry in mapping_at(pool, "spec", "allocations").items():
         number = number_of(distance, f"{what}: allocations")
@@ -269,17 +269,13 @@ def shared_pool(resource: Resource) -> SharedPool:
     name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"
     spec = mapping_at(resource, "spec")
-    network, share = (
-        (spec.get("subnet"), spec.get("perNodeBlockSize"))
-        if kind == "IPPool"
-        else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
-    )
+    key, share = ("subnet", "perNodeBlockSize") if kind == "IPPool" else ("cidr", "perNodeNetworkPrefix")
     return SharedPool(
         kind=kind,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         name=name,
-        network=_parse_network(network, what),
-        share=number_of(share, f"{what}: share of a node"),
+        network=_parse_network(spec.get(key), f"spec.{key} of {what}"),
+        share=number_of(spec.get(share), f"{what}: share of a node"),
         nodes=list_known(
             SUBDOMAIN,
             (item.get("nodeName") for item in items_of(mapping_at(resource, "status"), "allocations", what)),

@@ -27,15 +27,18 @@ class RefusalCause(typing.NamedTuple):
 
 _WEBHOOK = re.compile(r'failed calling webhook "([^"]+)"')
 _SERVICE = re.compile(r"https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/?\"]")
+#: states of a Service whose remedy is not to restore its pods
+_ABSENT = "does not exist: its operator was removed, but its webhook remained"
+_UNTRUSTED = "has a certificate that does not match the webhook's caBundle"
 #: what it says of the way to the webhook, and what that means for its Service
 _WAYS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"no endpoints available for service"), "has no ready pod"),
-    (re.compile(r'service "[^"]+" not found'), "does not exist: its operator was removed, but its webhook remained"),
+    (re.compile(r'service "[^"]+" not found'), _ABSENT),
     (
         re.compile(r"connection refused|connection reset|EOF"),
         "leads to a pod that does not accept connections: it is starting or has failed",
     ),
-    (re.compile(r"x509:|tls:"), "has a certificate that does not match the webhook's caBundle"),
+    (re.compile(r"x509:|tls:"), _UNTRUSTED),
     (
         re.compile(r"deadline exceeded|timeout(?!=)|no route to host"),
         "does not respond in time: its pod hangs, or the control plane cannot reach the pod network",
@@ -90,12 +93,32 @@ def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
         f"The API server calls the webhook {called[1]} for each such object, and its Service {space}/{name} {means}."
         " The object itself was not checked."
     )
-    remedy = (
+    return RefusalCause(why, _describe_service_remedy(name, space, means))
+
+
+def _describe_service_remedy(name: str, space: str, means: str) -> str:
+    """Return the instruction that makes a webhook respond, or removes the webhook of an operator that was removed.
+
+    :param name: name of the Service of the webhook
+    :param space: namespace of the Service
+    :param means: state of the Service, as text
+    """
+    delete = f"run {_HOOKS}, and delete the configuration that names this Service"
+    if means == _ABSENT:
+        return (
+            f"If the operator of this Service is not needed, {delete}. If it is needed, install it again, and check"
+            f" that kubectl -n {space} get service {name} shows the Service."
+        )
+    if means == _UNTRUSTED:
+        return (
+            f"Run {_HOOKS} -o yaml, and read clientConfig.caBundle of the webhook of Service {space}/{name}. Restart"
+            " the program that writes it (cert-manager, or the operator of the webhook), so that it contains the"
+            f" certificate authority of the Service. If the operator was removed, {delete}."
+        )
+    return (
         f"Run kubectl -n {space} get endpointslices,pods -o wide, and restore the pods that Service {name} selects"
-        f" (kubectl -n {space} describe service {name}). "
+        f" (kubectl -n {space} describe service {name}). If their operator was removed, {delete}."
     )
-    remedy += f"If their operator was removed, run {_HOOKS}, and delete the configuration that names this Service."
-    return RefusalCause(why, remedy)
 
 
 def _find_version_cause(text: str) -> typing.Optional[RefusalCause]:

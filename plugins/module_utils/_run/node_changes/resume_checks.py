@@ -19,7 +19,7 @@ from .machine_configs.paused_pools import explain_other_pause
 #: nodes that a message names
 _NAMED = 5
 _BY_OTHERS = (
-    "Run stage platform with the other intent and platform_settle: true again: it resumes the health check when its"
+    "Run stage platform with the other intent and -e platform_settle=true again: it resumes the health check when its"
     " nodes are back. If no run will, wait until its nodes are Ready, then resume it: {command}"
 )
 _BY_NODES = "Make these nodes Ready, then run the teardown again, or resume the health check: {command}"

@@ -24,9 +24,9 @@ _EXPECTED = "interfaces that the node does not use itself"
 _REMEDY = (
     "Name other interfaces in select.netdev or select.pci of the fabric, use profile sriov_ethernet or macvlan in"
     " mode bridge, or move {use} to another interface. If the node does not need it, add a waiver for {check}"
-    " with this subject to rdma_waivers. If the node reports this wrongly, remove the node from the group"
-    " rdma_nodes, and remove the label in rdma_cluster.node_selector from it: the fabric is then set up without"
-    " this node. Then run stage network again."
+    " with this subject to rdma_waivers. If ip addr and ip route on {node} do not show {use} on this interface,"
+    " remove {node} from the group rdma_nodes, and remove the label in rdma_cluster.node_selector from it: the fabric"
+    " is then set up without this node. Then run stage network again."
 )
 
 
@@ -77,18 +77,18 @@ def check_moved_interfaces(
                 UPLINK,
                 f"{fabric.name} {name} {at}",
                 WARN if is_network(use) else FAIL,
-                f"the interface {describe_use(use)}"
+                f"the interface {at} of {name} {describe_use(use)}"
                 if not use.startswith("the bond")
-                else f"the interface is in {use}",
+                else f"the interface {at} of {name} is in {use}",
                 _EXPECTED,
-                f"{effect}. Neither an operator nor a CNI plugin refuses this. The pods of the run that measure would"
-                f" take {at} on all nodes of the fabric at the same time, without a drain"
+                f"{effect}. Neither an operator nor a CNI plugin refuses this. The measuring pods would take the"
+                " selected interfaces on all nodes of the fabric at the same time, without a drain"
                 + (
-                    ", and the kubelet could not end them, because the nodes are unreachable."
+                    f", and the kubelet could not end the pod on {name}, because the node would be unreachable."
                     if is_needed(use)
-                    else f". The node then works without {use}."
+                    else f". {name} would then work without {use}."
                 ),
-                _REMEDY.format(check=UPLINK, use=use),
+                _REMEDY.format(check=UPLINK, use=use, node=name),
             )
 
 

@@ -36,9 +36,9 @@ _REMEDY = (
     "Exclude the NIC from the fabric with select.pci or select.netdev, and correct hcas_per_node, or move the"
     " default route or the address of the node to another NIC. If the loss of the link is acceptable, add a waiver"
     " for {check} with this subject to rdma_waivers, and apply the policy to one node first, with access to its"
-    " console: give the label in rdma_cluster.node_selector only to this node. If the node reports this wrongly,"
-    " remove this label from the node and remove the node from the group rdma_nodes: the fabric is then set up"
-    " without this node. Then run stage network again."
+    " console: give the label in rdma_cluster.node_selector only to this node. If ip addr and ip"
+    " route on the node do not show this use of the NIC, remove this label from the node and remove the node"
+    " from the group rdma_nodes: the fabric is then set up without this node. Then run stage network again."
 )
 
 

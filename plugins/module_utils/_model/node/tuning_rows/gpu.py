@@ -111,13 +111,13 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "p2pdma",
         "gpu",
-        "mechanism of GPUDirect RDMA (on: CONFIG_PCI_P2PDMA of the kernel, peermem: module nvidia_peermem, off:"
-        " neither of them)",
+        "mechanism of GPUDirect RDMA",
         "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
         "Run modprobe nvidia_peermem on the node, which requires the peer memory support of DOCA-OFED. Or drain the"
         " node and boot a kernel that is built with CONFIG_PCI_P2PDMA=y.",
         "on|peermem",
         "on|peermem",
         source="leptonai/gpud, siderolabs/pkgs#1356",
+        meaning="CONFIG_PCI_P2PDMA of the kernel or the module nvidia_peermem",
     ),
 )

@@ -22,11 +22,11 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "irq_locality",
         "pci",
-        "CPUs that handle the interrupts of the HCA (local: only CPUs of the NUMA node of the HCA)",
-        "A CPU of another NUMA node handles interrupts of the HCA, which adds latency.",
-        "Run set_irq_affinity_bynode.sh NUMBER INTERFACE of mlnx-tools on the node, with the number in"
-        " /sys/class/net/INTERFACE/device/numa_node. Or run irqbalance, and remove the CPUs of this NUMA node from"
-        " IRQBALANCE_BANNED_CPULIST.",
+        "CPUs that handle the interrupts of each HCA",
+        "CPUs of another NUMA node than that of the HCA handle some of its interrupts, which adds latency.",
+        "On each affected node, run set_irq_affinity_bynode.sh NUMBER INTERFACE of mlnx-tools for the interface of each"
+        " such HCA, with the number in /sys/class/net/INTERFACE/device/numa_node. Or run"
+        " irqbalance, and remove the CPUs of this NUMA node from IRQBALANCE_BANNED_CPULIST.",
         "local",
         "local",
         source="TuneD cpu-partitioning",
@@ -34,11 +34,12 @@ ROWS: tuple[TuningRow, ...] = (
             "Write the CPUs of the NUMA node of the HCA to /proc/irq/NUMBER/smp_affinity_list. Or run irqbalance, and"
             " remove these CPUs from IRQBALANCE_BANNED_CPULIST."
         ),
+        meaning="only CPUs of the NUMA node of the HCA",
     ),
     TuningRow(
         "irq_isolated",
         "pci",
-        "CPUs that handle the interrupts of the HCA (apart: only CPUs that are not isolated)",
+        "CPUs that handle the interrupts of each HCA",
         "Each interrupt stops a rank that has exclusive use of the CPU.",
         "OpenShift: set spec.globallyDisableIrqLoadBalancing: true in the pool's PerformanceProfile. Elsewhere: write"
         " the CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
@@ -46,6 +47,7 @@ ROWS: tuple[TuningRow, ...] = (
         "apart",
         "apart",
         source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
+        meaning="only CPUs that are not isolated",
     ),
     TuningRow(
         "numa_told",

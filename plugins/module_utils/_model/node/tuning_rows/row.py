@@ -54,6 +54,7 @@ class TuningRow:
     :ivar alike: whether comparable nodes are compared with each other
     :ivar setting: setting that needs no reboot; None if there is none
     :ivar elsewhere: remedy for NICs of other vendors than NVIDIA; empty if it is the same
+    :ivar meaning: meaning of the values that the profile ``training`` expects; empty if they need no explanation
     """
 
     name: str
@@ -68,6 +69,15 @@ class TuningRow:
     alike: bool = True
     setting: typing.Optional[RowSetting] = None
     elsewhere: str = ""
+    meaning: str = ""
+
+    def explain_rule(self, rule: str) -> str:
+        """Return what a rule means, as the end of a text. The text is empty if the rule needs no explanation, or is not
+        that of the profile ``training``.
+
+        :param rule: rule for the value, such as ``local``
+        """
+        return f", that is, {self.meaning}" if self.meaning and rule == self.training else ""
 
 
 def rule_accepts(rule: str, value: str) -> bool:
