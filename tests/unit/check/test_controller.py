@@ -216,6 +216,12 @@ def test_a_kubeconfig_that_only_the_inventory_names_is_not_missed_as_well(stages
     assert server.status == "skipped" and "validate.nodes" in server.remedy and "K8S_AUTH" not in server.remedy
 
 
+def test_a_default_kubeconfig_that_does_not_exist_has_its_path() -> None:
+    unnamed = seen(where="kubeconfig config in /root/.kube (the default)", named=False, server="")
+    (found,) = (item for item in check(INTENT, unnamed) if item.check == "validate.api_server")
+    assert "and the kubeconfig /root/.kube/config (the default) does not exist." in found.why
+
+
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:
     for version, status in (("3.8.0", "pass"), ("3.7.9", "fail"), ("", "fail"), ("3.\u0668.0", "fail")):
         found = [

@@ -820,7 +820,7 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
         ("this nvidia-smi does not support the field fabric.health", "Update the GPU driver on node-2"),
         ("ib0: only the driver packages of NVIDIA provide it (class/net/ib0/ecn)", "Install DOCA-OFED on node-2"),
         ("/sys/a: Permission denied", "Let Ansible read node-2 as root"),
-        ("/sys/a: Input/output error", "Make the file or the tool that it names readable on node-2"),
+        ("/sys/a: Input/output error", "read the entry 'governor' under the key 'unread' of the output"),
     ],
 )
 def test_unread_row_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
