@@ -73,7 +73,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         (
             {"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"},
             {"api_server"},
-            "kubeconfig config in /root/.kube does not exist",
+            "the kubeconfig /root/.kube/config does not exist",
         ),
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},

@@ -545,6 +545,8 @@ def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(v
         not named,
     ]
     assert "dcb pfc set dev INTERFACE prio-pfc all:off 3:on" in text
+    assert "un this command on the node now, and in a systemd unit at each boot: dcb pfc" in text
+    assert "INTERFACE is the network interface of the HCA" in text
 
 
 @pytest.mark.parametrize(("wrong", "named"), [(("node-1",), True), (("node-2",), False), (("node-1", "node-2"), None)])

@@ -73,10 +73,10 @@ def check(
         )
         remedy = (
             "Run stages network and virtual_functions, and follow the remedies of their findings on the MTU. If"
-            f" there are none, search NCCL's log of this host for 'mtu {mtus[0].bit_length() - 8}', as verbs number"
-            " this MTU: IbDev in the line is the number of the HCA in the line 'NET/IB : Using'. Run ibv_devinfo on the"
-            " nodes, and raise the MTU of the port of this HCA or of its switch port. Then run the job again, and run"
-            " stage training again with the new logs."
+            f" there are none, search NCCL's log of this host for 'mtu {mtus[0].bit_length() - 8}', the verbs"
+            f" number of {mtus[0]} bytes: IbDev is the index of the HCA in the line 'NET/IB : Using'. Run ibv_devinfo"
+            " on the nodes, and raise the MTU of the port of this HCA or of its switch port. Then run the job again,"
+            " and run stage training again with the new logs."
         )
         found.append(
             Finding(
