@@ -27,7 +27,7 @@ _BARRIERS: dict[str, tuple[str, str]] = {
     "port": (
         "the kernel module ib_umad has not registered the port",
         (
-            "Drain each of these nodes, because a reload stops all RDMA of the node. Then reload the driver of its"
+            "Drain the node of each port, because a reload stops all RDMA of the node. Then reload the driver of its"
             " HCAs: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep umad' shows an error, correct it. Then"
             " run stage fabric again."
         ),
