@@ -12,7 +12,6 @@ import typing
 
 from .._model.base.load import load, to_data
 from .._model.base.load_error import LoadError
-from .._model.base.phrases import format_clause
 from .._model.intent.intent import Intent
 from .._model.run.facts import FactCount, RunStart
 from .._model.run.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
@@ -155,12 +154,14 @@ def judge_stage(
         if context.stage == "validate":
             findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
-        why = f"The check of the stage cannot read the data that its role collected: {format_clause(str(error))}."
         findings = (
-            _report_error(
-                context.stage,
-                str(error),
-                why,
+            Finding(
+                f"{context.stage}.error",
+                f"stage {context.stage}",
+                FAIL,
+                f"{error.path}: {error.seen}",
+                error.expected,
+                "The role of the stage collected data in a form that the check of the stage cannot read.",
                 "This is a defect of linerate.rdma, not of your cluster. Report it with this text.",
             ),
         )

@@ -155,7 +155,9 @@ def check_run(
                 f" {record.gate}{' (check mode)' if record.check_mode else ''}"
             )
             raise ResumeError(
-                seen, f"Correct the findings of stage {stage}, then resume with rdma_from={stage}, or run all stages"
+                seen,
+                f"Follow the remedies of the findings of stage {stage}, then resume with rdma_from={stage}, or run all"
+                " stages",
             )
 
 

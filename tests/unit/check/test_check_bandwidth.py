@@ -519,7 +519,7 @@ def test_the_smallest_slot_sets_the_floor() -> None:
         (ground("ab", read=False), "iblinkinfo: not found"),
         (ground("a"), "node_info reports no HCA for its pod"),
         ({}, "node_info reports no HCA for its pod"),
-        (ground("ab", rate=None), "sysfs shows no rate for its port"),
+        (ground("ab", rate=None), "sysfs shows no rate of the port"),
     ],
 )
 def test_without_what_the_links_could_carry_there_is_no_floor(seen: dict[str, typing.Any], text: str) -> None:

@@ -413,7 +413,7 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
         (
             AppliedObject("MacvlanNetwork", "old", fabric="storage"),
             "for which the current intent requires a different object.",
-            "delete it: kubectl delete macvlannetwork old. A teardown removes all objects of the current intent",
+            "delete it: kubectl delete macvlannetwork old. Do not run linerate.rdma.teardown for this object",
         ),
         (
             AppliedObject("IPPool", "pool", "ops"),

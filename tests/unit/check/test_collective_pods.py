@@ -33,6 +33,7 @@ def test_pod_without_a_host_name_says_so_in_the_measured_value() -> None:
     finding = check_pod(FABRIC, "n1", CollectivePod("n1", "pod-1", "", HCAS))
     assert finding.status == "unknown" and finding.measured.endswith("; host name of the pod unknown")
     assert finding.expected.endswith("and its host name")
+    assert "facts/collectives in the folder of the report" in finding.why
 
 
 def test_message_above_the_reported_limit_shows_the_limit() -> None:

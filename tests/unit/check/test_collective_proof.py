@@ -132,6 +132,7 @@ def test_one_node_over_nvlink_is_proven(name: str, count: int) -> None:
 def test_one_node_is_not_two() -> None:
     _run, proof = prove_text(text_of("all_reduce-info"), RequiredProof(2, {"vm": {"mlx5_0": 0}}, (0,)))
     assert [finding.measured for finding in named(proof, "nodes")] == ["1 node"] and proof.status == FAIL
+    assert all("A possible cause is the variable NCCL_HOSTID" in finding.why for finding in named(proof, "nodes"))
 
 
 @pytest.mark.parametrize("name", ["all_reduce-ib", *(f"{release}/all_reduce-ib" for release in RELEASES)])

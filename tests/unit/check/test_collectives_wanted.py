@@ -108,6 +108,10 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
 def test_what_cannot_be_meant_is_named_with_its_key(more: dict[str, typing.Any], key: str) -> None:
     (mistake,) = find_mistakes(dataclasses.replace(of(), **more), FABRICS)
     assert mistake.key == key and all((mistake.measured, mistake.expected, mistake.why, mistake.remedy))
+    if key == "expected_busbw[0].test":
+        assert mistake.remedy == (
+            "Add 'all_gather' to rdma_cluster.collectives.tests, or remove rdma_cluster.collectives.expected_busbw[0]."
+        )
 
 
 @pytest.mark.parametrize(

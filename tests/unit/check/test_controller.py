@@ -73,7 +73,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         (
             {"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"},
             {"api_server"},
-            "kubeconfig config in /root/.kube does not exist",
+            "the kubeconfig /root/.kube/config does not exist",
         ),
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
@@ -214,6 +214,12 @@ def test_a_kubeconfig_that_only_the_inventory_names_is_not_missed_as_well(stages
     assert found["validate.nodes"].status == "fail" and said in found["validate.nodes"].why
     server = found["validate.api_server"]
     assert server.status == "skipped" and "validate.nodes" in server.remedy and "K8S_AUTH" not in server.remedy
+
+
+def test_a_default_kubeconfig_that_does_not_exist_has_its_path() -> None:
+    unnamed = seen(where="kubeconfig config in /root/.kube (the default)", named=False, server="")
+    (found,) = (item for item in check(INTENT, unnamed) if item.check == "validate.api_server")
+    assert "and the kubeconfig /root/.kube/config (the default) does not exist." in found.why
 
 
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:

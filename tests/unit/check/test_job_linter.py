@@ -582,7 +582,9 @@ def test_networks_that_are_not_there(annotations: dict[str, str], status: str, t
 def test_an_attachment_that_nobody_can_read_is_unknown() -> None:
     broken = parse_attachment({**definition("sriov-roce", "sriov", "openshift.io/mlx_roce"), "spec": {}})
     findings = one(dataclasses.replace(WORLD, attachments=(broken,)))
-    assert finding(findings, "job.networks").status == "unknown"
+    found = finding(findings, "job.networks")
+    assert found.status == "unknown" and "spec.config is empty" in found.why
+    assert "/etc/cni/multus/net.d" in found.remedy and "waive this finding" in found.remedy, "it is a legal set-up"
 
 
 @pytest.mark.parametrize("place", ["annotation", "attachment"])
@@ -914,6 +916,10 @@ def test_memory_that_can_be_pinned(context: dict[str, typing.Any], status: typin
     assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == (
         {status} if status else set()
     )
+    if status == "warn":
+        found = finding(one(securityContext=context), "job.memlock")
+        assert found.measured == "IPC_LOCK without root in container pytorch; memlock limit not read"
+        assert "rdma_cluster.host.memlock.limit_gib" in found.remedy and "runAsUser: 0" in found.remedy
 
 
 def test_shared_memory_larger_than_memory() -> None:

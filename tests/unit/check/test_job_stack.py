@@ -265,6 +265,8 @@ def test_a_policy_that_is_not_ready(state: str) -> None:
 def test_an_operator_without_its_policy() -> None:
     (found,) = refused(findings(dataclasses.replace(stack(), policies=())))
     assert (found.check, found.measured, found.status) == ("stack.policy", "no ClusterPolicy", "fail")
+    assert found.why.startswith("NVIDIA's GPU operator does nothing without a ClusterPolicy.")
+    assert "the documentation of NVIDIA's GPU operator" in found.remedy
 
 
 def test_a_job_without_queue_and_claim_needs_neither() -> None:

@@ -81,6 +81,16 @@ def test_times_are_judged_by_themselves_too(median: float, p99: float, status: s
     found = judge_latency({"a": Latency(median, p99)}, None, 1.5)
     # a mean may be above the 99th percentile
     assert [item.status for item in found] == [WARN if p99 < median else status]
+    if p99 == 900_000.0:
+        (tail,) = judge_latency({"a": Latency(median, p99)}, None, 1.5)
+        assert tail.expected == "p99 at most 20.00 us, 10 times the mean" and "If no counter increases, follow" in (
+            tail.remedy
+        )
+        late = judged(told)["compute a -> b"]
+        assert late.expected == "p99 at most 20.00 us, 10 times the median" and "Possible causes are" in late.why
+    if p99 < median and p99 >= 1:
+        (tail,) = judge_latency({"a": Latency(median, p99)}, None, 1.5)
+        assert tail.expected == "p99 at least 5.00 us, the mean"
     assert statuses(judged(told, most_latency_us=1000.0))[0] == (PASS if median == 900 else status)
 
 

@@ -73,13 +73,13 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
         "The LID in sysfs of worker-2 mlx5_0 port 1 is therefore wrong, or it changed during the stage."
     )
     assert (
-        "Run smpquery nodeinfo 33 as root on another node, and compare its PortGuid with the last 8 bytes of"
+        "run smpquery nodeinfo 33 as root on another node, and compare its PortGuid with the last 8 bytes of"
         " /sys/class/infiniband/mlx5_0/ports/1/gids/0 on worker-2. If they differ or smpquery fails, worker-2 reports"
         " a wrong LID:" in finding.remedy
     )
     assert "If they are equal, let the subnet manager assign the LIDs again" in finding.remedy
     assert finding.remedy.endswith("Then run stage fabric again.")
-    assert finding.expected == "in sysfs of each port the LID that the subnet manager assigned to it"
+    assert finding.expected == "a LID in sysfs of each port that is equal to the LID from the subnet manager"
 
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:

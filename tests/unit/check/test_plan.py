@@ -928,6 +928,15 @@ def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
     assert list(judge_rolls.report_not_rolled(None, ())) == []
 
 
+def test_a_pool_that_lost_a_node_names_its_nodes_and_labels() -> None:
+    planned = DisruptionPlan(
+        (NodePlan("a", "reboot", rolled_by="worker"),), (PoolPlan("worker", ("a",), 1, 1, "", machines=True),)
+    )
+    (found,) = judge_rolls.report_not_rolled(planned, (Roll("worker", 0, "b", 0, 1),))
+    assert found.measured == "0 machines in the pool" and "had 1 node before the update (a), and has 0 now" in found.why
+    assert "oc get machineconfigpool worker -o jsonpath='{.spec.nodeSelector}'" in found.remedy
+
+
 def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> None:
     rolled, pool = NodePlan("a", "reboot", rolled_by="worker"), PoolPlan("worker", ("a",), 1, 1, "", machines=True)
     plans = (

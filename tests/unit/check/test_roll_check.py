@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeDifference,
     NodeOutcome,
     NodeStep,
     RollPlan,
@@ -43,6 +44,14 @@ def test_nobody_asked_for_one() -> None:
 )
 def test_each_outcome(state: typing.Any, expected: str) -> None:
     assert status(PLAN, (NodeOutcome("worker-1", state, "It did not come back"),)) == [("worker-1", expected)]
+
+
+def test_a_failed_change_names_its_settings() -> None:
+    differences = (NodeDifference("BIOS", "SriovGlobalEnable", "Disabled", "Enabled"),)
+    plan = RollPlan((NodeStep("worker-1", "reboot", differences),))
+    (found,) = check(plan, (NodeOutcome("worker-1", "failed", "It did not come back"),), "")
+    assert found.measured == "change of the settings failed"
+    assert found.expected == "settings of the intent active on the node: BIOS SriovGlobalEnable Enabled"
 
 
 def test_result_without_a_node_has_a_subject() -> None:

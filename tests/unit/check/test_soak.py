@@ -18,6 +18,9 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
     found = compare_readings("node-1", "mlx5_4", {"mlx5_4": before}, {"mlx5_4": after}, 1800.0)
     (finding,) = judge_soak_errors("soak", [("node-1", "mlx5_4")], [found])
     assert finding.status == "pass" or finding.remedy
+    assert ("maximum" in finding.measured) == (
+        "run perfquery -C mlx5_4 -P PORT -R as root on node-1, " in finding.remedy
+    )
     return finding.status, finding.measured, finding.why
 
 

@@ -997,13 +997,13 @@ IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
     ("fabric", "said", "words"),
     [
         (IB_FABRIC, {"mtus": (4096,)}, ""),
-        (IB_FABRIC, {"mtus": (2048, 4096)}, "MTU 2048, 4096 bytes; MTU 4096 bytes"),
+        (IB_FABRIC, {"mtus": (2048, 4096)}, "MTU 2048, 4096 bytes; all queue pairs with MTU 4096 bytes"),
         (dataclasses.replace(IB_FABRIC, mtu=2044), {"mtus": (2048,)}, ""),
         (IB_FABRIC, {"mtus": (4096,), "gid_indexes": (0,)}, ""),
         (IB_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, ""),
         (dataclasses.replace(IB_FABRIC, mtu=None), {"mtus": (1024,)}, ""),
         (ROCE_FABRIC, {"mtus": (4096,), "gid_indexes": (3,), "environment": {"NCCL_IB_TC": "106"}}, ""),
-        (ROCE_FABRIC, {"mtus": (1024,)}, "MTU 1024 bytes; MTU 4096 bytes"),
+        (ROCE_FABRIC, {"mtus": (1024,)}, "MTU 1024 bytes; all queue pairs with MTU 4096 bytes"),
         (dataclasses.replace(ROCE_FABRIC, mtu=1500), {"mtus": (1024,)}, ""),
         (dataclasses.replace(ROCE_FABRIC, mtu=4092), {"mtus": (2048,)}, ""),
         (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "GID index 0 (RoCE v1); a GID index of RoCE v2"),
@@ -1025,6 +1025,8 @@ def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, 
     (item,) = queue_pairs.check("a", [NcclProcess("a", 1), NcclProcess("a", 2, **said)], [fabric])
     assert (item.check, item.subject, item.status) == ("training.queue_pairs", "a", WARN if words else "pass")
     assert words in f"{item.measured}; {item.expected}" and bool(item.why) is bool(item.remedy) is bool(words)
+    if "MTU 2048" in words:
+        assert "an MTU of 2048 bytes" in item.why and "for 'mtu 4'" in item.remedy, "the number of the MTU in the log"
 
 
 @pytest.mark.parametrize(

@@ -545,6 +545,8 @@ def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(v
         not named,
     ]
     assert "dcb pfc set dev INTERFACE prio-pfc all:off 3:on" in text
+    assert "un this command on the node now, and in a systemd unit at each boot: dcb pfc" in text
+    assert "INTERFACE is the network interface of the HCA" in text
 
 
 @pytest.mark.parametrize(("wrong", "named"), [(("node-1",), True), (("node-2",), False), (("node-1", "node-2"), None)])
@@ -820,7 +822,7 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
         ("this nvidia-smi does not support the field fabric.health", "Update the GPU driver on node-2"),
         ("ib0: only the driver packages of NVIDIA provide it (class/net/ib0/ecn)", "Install DOCA-OFED on node-2"),
         ("/sys/a: Permission denied", "Let Ansible read node-2 as root"),
-        ("/sys/a: Input/output error", "Make the file or the tool that it names readable on node-2"),
+        ("/sys/a: Input/output error", "read the entry 'governor' under the key 'unread' of the output"),
     ],
 )
 def test_unread_row_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:

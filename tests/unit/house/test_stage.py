@@ -275,4 +275,7 @@ def test_record_says_by_how_many_facts_it_was_judged(fabrics: typing.Any) -> Non
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
     for name in TABLE:
         answer = frame.judge_stage(context(name), frame.RawIntent(fabrics()), {"no such key": 1})
-        assert answer.gate == "closed" and answer.judged[0].finding.check == f"{name}.error"
+        found = answer.judged[0].finding
+        assert answer.gate == "closed" and found.check == f"{name}.error"
+        assert found.measured.endswith("no such key: unknown key") and found.expected.startswith("one of: ")
+        assert "no such key" not in found.why, "the cause doesn't repeat what was measured"

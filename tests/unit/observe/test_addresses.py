@@ -112,7 +112,7 @@ def test_an_attachment_that_says_nothing_is_named() -> None:
         ),
         OURS,
     )
-    assert facts.unclear == ("x/n: its configuration is in a file on the nodes",)
+    assert facts.unclear == ("x/n: its spec.config is empty, so its configuration is in a file on the nodes",)
 
 
 def static(namespace: str, name: str, count: int) -> dict[str, typing.Any]:

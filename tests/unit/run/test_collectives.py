@@ -351,6 +351,8 @@ def test_a_pod_that_is_lost_meanwhile_ends_its_tests_alone() -> None:
     api = Lost()
     facts, _lines, findings = run(api)
     assert any(ran.failure and "b" in ran.nodes for ran in facts.runs)
+    assert any("the output contains no results of nccl-tests" in ran.evidence for ran in facts.runs)
+    assert all(ran.evidence.count("ORTE has lost") < 2 for ran in facts.runs), "the line is shown once"
     assert any(
         status == FAIL and subject.startswith("all_reduce, b")
         for status, subject in of(findings, "collectives.suspect")

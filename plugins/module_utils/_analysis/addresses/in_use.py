@@ -117,7 +117,8 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     :param seen: addresses that are in use in the cluster
     """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
-    left, expected = pool.capacity - len(leaks), describe_need(fabric, len(nodes))
+    left = pool.capacity - len(leaks)
+    expected = f"at least {describe_need(fabric, len(nodes))}; no address allocated to a pod that no longer holds it"
     if not leaks:
         leaked = "leaked ones not determined" if seen.errors else "none leaked"
         return build_pass("network.addresses", fabric.name, f"{left} addresses available, {leaked}", expected)
@@ -129,9 +130,12 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
         " the CNI plugin failed."
     )
     remedy = (
-        "Run the reconciler of whereabouts (its CronJob or DaemonSet in kube-system), which frees these addresses."
-        " If it does not, run kubectl -n kube-system edit ippools.whereabouts.cni.cncf.io, and remove the entries"
-        " of these addresses only. Then run stage network again."
+        "The reconciler of whereabouts frees these addresses. Find it: kubectl get cronjobs,daemonsets -A | grep -E"
+        " 'ip-reconciler|whereabouts'. Start a CronJob with kubectl -n NAMESPACE create job ip-reconciler-now"
+        " --from=cronjob/ip-reconciler. A DaemonSet runs it at the time in the ConfigMap whereabouts-config (04:30 UTC"
+        " by default): wait for this time. If the addresses remain allocated, run kubectl -n kube-system edit"
+        " ippools.whereabouts.cni.cncf.io, and remove the entries of these addresses only. Then run stage network"
+        " again."
     )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)

@@ -99,9 +99,9 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     )
     remedy = (
         "If the user of the kubeconfig lacks the right to list this kind, run kubectl apply -f docs/rbac/look.yml as"
-        " an admin of the cluster. If the API server does not serve this kind, correct the finding"
-        " operators.definition. If the error reports too many requests, wait until the API server is less busy. Then"
-        " run stage network again."
+        " an admin of the cluster, in the folder of the collection linerate.rdma. If the API server does not serve this"
+        " kind, follow the remedy of the finding operators.definition. If the error reports too many requests, wait"
+        " until the API server is less busy. Then run stage network again."
     )
     measured, expected = f"{kind} objects not read: {reason}", f"{kind} objects read; {describe_allowed(cluster)}"
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, measured, expected, why, remedy)

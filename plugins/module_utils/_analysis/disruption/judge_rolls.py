@@ -133,10 +133,15 @@ def report_not_rolled(
         nodes = len(members.get(name, ()))
         if machines.get(name, nodes) < nodes:
             why = (
-                f"The pool had {count_of(nodes, 'node')} before the update, and some of them have left it since."
-                " Whether they have the new configuration is unknown."
+                f"The pool had {count_of(nodes, 'node')} before the update ({join_first(members[name], 8)}), and has"
+                f" {machines[name]} now. A node leaves a pool when it loses a label that the pool selects, or when it"
+                " is removed from the cluster. Whether such a node has the new configuration is unknown."
             )
-            left = f"Give the nodes the labels that the pool selects (oc get nodes --show-labels), then {again}."
+            left = (
+                f"Compare oc get nodes --show-labels with the labels that oc get machineconfigpool {name} -o"
+                " jsonpath='{.spec.nodeSelector}' shows. Give each node that must stay in the pool the missing label:"
+                f" oc label node NODE KEY=VALUE. Then {again}."
+            )
             measured = f"{count_of(machines[name], 'machine')} in the pool"
             yield Finding(check, subject, UNKNOWN, measured, f"{count_of(nodes, 'machine')}, updated once", why, left)
         listed, named = set(members.get(name, ())), by_nodes.get(name, set())

@@ -200,9 +200,9 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     for member in members:
         port = member.port
         if port is None or port.rate_gbps is None:
-            result.append((None, None, "sysfs shows no rate for its port"))
+            result.append((None, None, "sysfs shows no rate of the port"))
         elif port.guid not in ends:
-            result.append((port.rate_gbps, None, "the topology does not show its link"))
+            result.append((port.rate_gbps, None, "the topology does not show the link"))
         else:
             far, link = ends[port.guid]
             more = faster.get((port.guid, port.number)) or faster.get(end_of(far))

@@ -222,7 +222,8 @@ def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, s
             stuck,
             f"counters at their maximum: {stuck}",
             "A counter stays at its maximum, so an increase cannot be detected.",
-            f"Clear the counters: run perfquery -R on {item.node}.",
+            f"Clear the counters of the HCA: run perfquery -C {item.device} -P PORT -R as root on {item.node}, with the"
+            f" number of the port (ls /sys/class/infiniband/{item.device}/ports).",
         ),
         (
             once,

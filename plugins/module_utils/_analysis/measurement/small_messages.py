@@ -47,6 +47,18 @@ def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.O
     )
 
 
+def describe_limit(usual_us: float, p99_us: typing.Optional[float], usual: str) -> str:
+    """Return the expected 99th percentile of a pair for which :func:`find_tail` returns a message.
+
+    :param usual_us: median or mean latency in microseconds
+    :param p99_us: latency in microseconds that 99 % of the messages do not exceed; None if not known
+    :param usual: what ``usual_us`` is: ``median`` or ``mean``
+    """
+    if p99_us is not None and p99_us < usual_us:
+        return f"p99 at least {usual_us:.2f} us, the {usual}"
+    return f"p99 at most {MOST_TAIL * usual_us:.2f} us, {MOST_TAIL} times the {usual}"
+
+
 def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
     """Return a message if one in a hundred messages takes much longer than the usual message, or if the mean is above
     the 99th percentile. Return an empty text otherwise.
@@ -56,8 +68,8 @@ def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
     """
     if p99_us is not None and p99_us > MOST_TAIL * usual_us:
         return (
-            f"One message in a hundred takes more than {MOST_TAIL} times the usual time. Such a message is lost and"
-            " sent again, or waits in a queue or for a CPU."
+            f"One message in a hundred takes more than {MOST_TAIL} times the usual time. Possible causes are"
+            " lost packets that are sent again, a queue in a switch, and a CPU that is busy or in an idle state."
         )
     if p99_us is not None and p99_us < usual_us:
         return "The mean is above the 99th percentile: a few messages take very long."

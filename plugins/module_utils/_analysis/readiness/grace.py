@@ -66,7 +66,7 @@ GRACE: dict[str, tuple[float, str]] = {
     # firmware and memory tests of a large machine
     "rebooting": (
         1800.0,
-        "The node was rebooted and did not come back: correct the error on its console, or power-cycle it.",
+        "The node was rebooted, and is not Ready again: correct the error on its console, or power-cycle it.",
     ),
     "not_offered": (
         180.0,

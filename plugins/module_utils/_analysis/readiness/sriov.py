@@ -114,7 +114,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
             target,
             name,
             detail,
-            "Correct the finding network.policy_accepted of the policy.",
+            "Follow the remedy of the finding network.policy_accepted of the policy.",
         )
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
@@ -123,7 +123,7 @@ def _judge_node(target: Target, name: str, observed: ClusterState, turns: DrainT
             target,
             name,
             f"the node does not have the label {selector} of the policy",
-            "Correct the finding operators.label of the node, which contains the cause.",
+            "Follow the remedy of the finding operators.label of the node, which contains the cause.",
         )
     state = observed.states.get(name)
     if state is None:

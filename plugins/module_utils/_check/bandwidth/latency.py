@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._analysis.measurement.small_messages import MOST_TAIL, find_no_measurement, find_tail
+from ..._analysis.measurement.small_messages import describe_limit, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
@@ -27,7 +27,7 @@ _LOSS = (
     " whose error counters increase."
 )
 _REMEDY = (
-    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    "follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
     " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
     " with that of a faster pair. Then run stage bandwidth again."
 )
@@ -71,7 +71,8 @@ def check_latencies(
 def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float], expected: str) -> Finding:
     wanted = fabric.bandwidth
     nodes = list(dict.fromkeys((pair.client, pair.server)))
-    loss, again = name_ends(_LOSS, nodes, []), name_ends(_REMEDY, nodes, [])
+    loss, step = name_ends(_LOSS, nodes, []), name_ends(_REMEDY, nodes, [])
+    again = f"{step[:1].upper()}{step[1:]}"
     check, subject = (
         "bandwidth.latency",
         f"{fabric.name} {pair.client} -> {pair.server}{on_rail(fabric, pair.server_end[0])}",
@@ -107,15 +108,23 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         return Finding(check, subject, WARN, measured, expected, why, again)
     tail = find_tail(pair.typical_us, pair.p99_us)
     if tail:
-        expected = f"a 99th percentile of at most {MOST_TAIL} times the median"
-        return Finding(check, subject, WARN, measured, expected, tail, f"{loss} If none increases: {again}")
+        expected = describe_limit(pair.typical_us, pair.p99_us, "median")
+        return Finding(
+            check,
+            subject,
+            WARN,
+            measured,
+            expected,
+            tail,
+            f"{loss} If no counter increases, {step}",
+        )
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
         why = (
             "The intent sets no limit for the latency, so the pair is compared only with other pairs. All of them"
             " may be slow."
         )
         remedy = (
-            f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. To lower the latency: {again}"
+            f"Set bandwidth.most_latency_us of the fabric to the latency that you accept. To lower the latency, {step}"
         )
         return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
     return build_pass(check, subject, measured, expected)

@@ -236,7 +236,7 @@ def check_floor(
             subject,
             UNKNOWN,
             f"{format_gbps(average)}, minimum of this pair unknown",
-            "at least a minimum that follows from the rates of the links",
+            "at least the minimum of this pair, computed from the highest rates of its links",
             f"{text[0].upper()}{format_clause(text[1:])}.",
             _describe_unknown_floor(ground, pair),
         )

@@ -30,6 +30,8 @@ from .proof import EACH_TO_EACH, prove_run
 from .repeats import find_changes
 from .surroundings import Surroundings
 
+#: kinds of failures whose name alone is unclear, in words
+_FAILURES = {"exit_code": "exit code other than 0", "no_measurement": "output not that of one test"}
 _RAILS = (
     "Measure the rails in the same run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. Or set the"
     " expected bandwidth and its reason in rdma_cluster.collectives.expected_busbw."
@@ -75,7 +77,7 @@ class GroupJudge:
         """
         expected = "results and logs of all ranks, exit code 0"
         if ran is None or ran.figures is None or ran.log is None:
-            what = ran.failure if ran is not None else "not run"
+            what = _FAILURES.get(ran.failure, ran.failure.replace("_", " ")) if ran is not None else "not run"
             why, remedy = self._explain_no_results(ran)
             measured = f"no results{f' ({what})' if what else ''}"
             return self._make_verdict(

@@ -13,7 +13,7 @@ import dataclasses
 import statistics
 import typing
 
-from ..._analysis.measurement.small_messages import MOST_TAIL, find_no_measurement, find_tail
+from ..._analysis.measurement.small_messages import describe_limit, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
@@ -28,10 +28,12 @@ _LOSS = (
     " whose error counters increase."
 )
 _REMEDY = (
-    "Follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
+    "follow the remedies of the findings of stage tuning on idle states and governor of the CPUs of both nodes."
     " If there are none, stop other traffic between the nodes, and compare the number of switches between them"
     " with that of a faster pair. Then run stage collectives again."
 )
+#: the same, as the beginning of a remedy
+_FOLLOW = f"{_REMEDY[:1].upper()}{_REMEDY[1:]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,18 +141,24 @@ def judge_latency(
             yield Finding("collectives.latency", subject, UNKNOWN, item.words, how, why, remedy)
         elif most_us is not None and item.mean_us > most_us:
             why = "Idle states or a low frequency of the CPUs, a longer path, or other traffic delay small messages."
-            yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
+            yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _FOLLOW)
         elif usual is not None and item.mean_us > ratio * usual:
             why = (
                 "Idle states of the CPUs, a longer path, or other traffic delay the small messages of this pair. A job"
                 " waits for its slowest pair."
             )
-            yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
+            yield Finding("collectives.latency", subject, WARN, item.words, how, why, _FOLLOW)
         elif find_tail(item.mean_us, item.p99_us):
             why = find_tail(item.mean_us, item.p99_us)
-            tail = f"a 99th percentile of at most {MOST_TAIL} times the mean"
+            tail = describe_limit(item.mean_us, item.p99_us, "mean")
             yield Finding(
-                "collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} If none increases: {_REMEDY}"
+                "collectives.latency",
+                subject,
+                WARN,
+                item.words,
+                tail,
+                why,
+                f"{_LOSS} If no counter increases, {_REMEDY}",
             )
         elif most_us is None and item.mean_us > _LONG_US:
             why = (
@@ -158,7 +166,7 @@ def judge_latency(
                 " them may be slow."
             )
             remedy = (
-                "Set rdma_cluster.collectives.most_latency_us to the latency that you accept. To lower the latency:"
+                "Set rdma_cluster.collectives.most_latency_us to the latency that you accept. To lower the latency,"
                 f" {_REMEDY}"
             )
             yield Finding("collectives.latency", subject, WARN, item.words, f"at most {_LONG_US} us", why, remedy)

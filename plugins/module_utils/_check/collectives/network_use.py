@@ -32,8 +32,9 @@ def check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findin
     if nodes == wanted.nodes:
         return build_pass("collectives.nodes", subject, count_of(nodes, "node"), expected)
     why = (
-        "The communicator has a different number of nodes than the group of this test. Its bandwidth cannot be compared"
-        " with the floor of the group."
+        "NCCL's communicator has a different number of nodes than the group of this test, so its bandwidth cannot be"
+        " compared with the floor of the group. NCCL counts ranks with the same host ID as one node. A possible cause"
+        " is the variable NCCL_HOSTID, which replaces the host ID of a pod and which this check does not read."
     )
     return Finding(
         "collectives.nodes",
@@ -43,8 +44,9 @@ def check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findin
         expected,
         why,
         (
-            "Remove NCCL_HOSTID from the image, because pods with the same NCCL_HOSTID count as one node. Then run"
-            " stage collectives again."
+            "Run podman run --rm --entrypoint env IMAGE, with the image in rdma_cluster.collectives.image. If the"
+            " output contains NCCL_HOSTID, remove this variable from the image. Also remove it from /etc/nccl.conf in"
+            " the image. Then run stage collectives again."
         ),
     )
 

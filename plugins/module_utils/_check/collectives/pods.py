@@ -175,9 +175,8 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
     if missing:
         gone = ", ".join(map(str, sorted(missing)))
         why = (
-            f"The stored results of the pod have no HCA on rail {gone} and no error. They are from a run with another"
-            f" intent, or were changed after the run. The intent requires rails 0 to {rails - 1} (hcas_per_node of the"
-            f" fabric {fabric.name})."
+            f"The stored results of the pod have no HCA on rail {gone} and no error. They may be from a run with"
+            f" another intent. The intent requires rails 0 to {rails - 1} (hcas_per_node of the fabric {fabric.name})."
         )
         return Finding(
             "collectives.pod",
@@ -196,8 +195,9 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
             UNKNOWN,
             f"{measured}; host name of the pod unknown",
             f"{expected}, and its host name",
-            "The stored results of the pod have no host name, so its ranks cannot be found in the log of NCCL. The"
-            " stage reads the host name from the pod, so the results were changed after the run.",
+            "The stored results of the pod (facts/collectives in the folder of the report) have no host name, so its"
+            " ranks cannot be found in the log of NCCL. This version of stage collectives always stores the host name,"
+            " so it did not write these results.",
             "Run stage collectives again.",
         )
     return build_pass("collectives.pod", subject, measured, expected)

@@ -279,7 +279,7 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
                 item.test,
                 ", ".join(wanted.tests),
                 "The intent does not run this test.",
-                "Add the test to tests, or remove this entry.",
+                f"Add '{item.test}' to rdma_cluster.collectives.tests, or remove rdma_cluster.collectives.{key}.",
             )
         if (item.test, item.nodes) in seen:
             yield Mistake(

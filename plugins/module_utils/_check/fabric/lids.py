@@ -41,12 +41,12 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
         )
         node, device, number = claim.ports[0]
         remedy = (
-            "The subnet manager may have assigned new LIDs during the stage: wait a minute. Run smpquery"
-            f" nodeinfo {claim.lid} as root on another node, and compare its PortGuid with the last 8 bytes"
-            f" of /sys/class/infiniband/{device}/ports/{number}/gids/0 on {node}. If they differ or smpquery"
-            f" fails, {node} reports a wrong LID: reboot it, or remove it from the group rdma_nodes. If they"
-            " are equal, let the subnet manager assign the LIDs again (opensm: pkill -HUP -x opensm on its"
-            " host). Then run stage fabric again."
+            "The subnet manager may have assigned new LIDs during the stage. Wait a minute, then run stage fabric"
+            f" again. If the finding remains, run smpquery nodeinfo {claim.lid} as root on another node, and compare"
+            f" its PortGuid with the last 8 bytes of /sys/class/infiniband/{device}/ports/{number}/gids/0 on {node}. If"
+            f" they differ or smpquery fails, {node} reports a wrong LID: reboot it, or remove it from the group"
+            " rdma_nodes. If they are equal, let the subnet manager assign the LIDs again (opensm: pkill -HUP -x opensm"
+            " on its host). Then run stage fabric again."
         )
         findings.append(
             Finding(
@@ -54,7 +54,7 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 f"{fabric.name} LID {claim.lid}",
                 FAIL,
                 f"LID {claim.lid} in sysfs of {ports}",
-                "in sysfs of each port the LID that the subnet manager assigned to it",
+                "a LID in sysfs of each port that is equal to the LID from the subnet manager",
                 why,
                 remedy,
             )

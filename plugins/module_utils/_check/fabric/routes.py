@@ -30,11 +30,11 @@ _MOST_PORTS = 127
 #: what is wrong at the switch where a path ends
 _Fault = typing.Literal["unread", "no port", "no link", "loop"]
 _REMEDY = (
-    "The subnet manager may have changed the routes during the stage: wait a minute. Run ibtracert SOURCE-LID"
-    " DESTINATION-LID as root on a node of the fabric, with the first LID under 'why' as the destination. If it"
-    " does not reach the destination, read the log of the subnet manager for errors of this switch (opensm: unable"
-    " to set LFT block). At a time without jobs, restart the management agent of the switch, or the switch. Then"
-    " run stage fabric again."
+    "The subnet manager may have changed the routes during the stage. Wait a minute, then run stage fabric again. If"
+    " the finding remains, run ibtracert SOURCE-LID DESTINATION-LID as root on a node of the fabric, with the first LID"
+    " under 'why' as the destination. If it does not reach the destination, read the log of the subnet manager for"
+    " errors of this switch (opensm: unable to set LFT block). At a time without jobs, restart the management agent of"
+    " the switch, or the switch. Then run stage fabric again."
 )
 
 

@@ -18,30 +18,33 @@ from .names import FabricFacts, join_some
 #: why no tool can open a port (_model/infiniband/fabric.py): cause and remedy, from the lowest layer up
 _BARRIERS: dict[str, tuple[str, str]] = {
     "module": (
-        "the kernel module ib_umad is not loaded",
+        "the kernel module ib_umad is not loaded on the node",
         (
-            "On the node, load the module now and at each boot: 'modprobe ib_umad', and 'echo ib_umad >"
+            "On each of these nodes, load the module now and at each boot: 'modprobe ib_umad', and 'echo ib_umad >"
             " /etc/modules-load.d/ib_umad.conf'. Then run stage fabric again."
         ),
     ),
     "port": (
         "the kernel module ib_umad has not registered the port",
         (
-            "Drain the node, because a reload stops all RDMA of the node. Then reload the driver of its HCAs:"
-            " 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep umad' shows an error, correct it. Then run"
-            " stage fabric again."
+            "Drain the node of each port, because a reload stops all RDMA of the node. Then reload the driver of its"
+            " HCAs: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep umad' shows an error, correct it. Then"
+            " run stage fabric again."
         ),
     ),
     "device": (
         "the port has no device node /dev/infiniband/umad*",
         (
-            "On the node, let udev create the device node: 'udevadm trigger --subsystem-match=infiniband_mad'. In a"
-            " container, mount /dev/infiniband. Then run stage fabric again."
+            "On each of these nodes, let udev create the device nodes: 'udevadm trigger"
+            " --subsystem-match=infiniband_mad'. In a container, mount /dev/infiniband. Then run stage fabric again."
         ),
     ),
     "right": (
-        "the user has no permission to open /dev/infiniband/umad*",
-        ("Set ansible_user: root or ansible_become: true for the node in the inventory. Then run stage fabric again."),
+        "the user of Ansible has no permission to open /dev/infiniband/umad*",
+        (
+            "Set ansible_user: root or ansible_become: true for these nodes in the inventory. Then run stage fabric"
+            " again."
+        ),
     ),
 }
 
@@ -102,8 +105,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
             return (
-                f"No tool can open these ports, so their subnet managers are unknown, because {text}:"
-                f" {join_some(behind)}.",
+                f"The subnet manager of each of these ports is unknown, because {text}: {join_some(behind)}.",
                 remedy,
             )
     words = [f"{name} {seen.rdma_device}: {format_clause(seen.error)}" for name, seen in found]

@@ -53,7 +53,7 @@ def check(
     """
     rules = {row: value for row, key in _ROWS.items() if (value := getattr(wanted, key)) is not None}
     expected = _describe(rules)
-    before: dict[str, str] = {}
+    before: dict[str, typing.Mapping[str, str]] = {}
     for name in nodes if rules else ():
         seen = tunings.get(name, ObservedTuning(error=NOT_QUERIED_BY_LIMIT))
         if seen.value is None or seen.error is not None:
@@ -67,15 +67,15 @@ def check(
         }
         unread = [row for row, value in values.items() if value is None]
         if unread:
-            yield _report_unread(name, seen.value, unread, expected)
+            yield _report_unread(name, seen.value, unread, _describe_rows(rules, unread))
         elif wrong and name in rolled:
-            before[name] = _describe(wrong)
+            before[name] = wrong
         elif wrong:
-            yield _report_wrong(name, wrong, expected)
+            yield _report_wrong(name, wrong, _describe_rows(rules, wrong))
         else:
             yield build_pass(_CHECK, name, _describe({row: value or "" for row, value in values.items()}), expected)
     if before:
-        yield _report_rolled(before, expected)
+        yield _report_rolled(before, rules)
 
 
 def _find_value(node: NodeTuning, row: str) -> typing.Optional[str]:
@@ -95,6 +95,11 @@ def _is_met(row: str, wanted: str, value: str) -> bool:
 
 def _describe(values: typing.Mapping[str, str]) -> str:
     return ", ".join(f"{_ROWS[row]} {value}" for row, value in values.items())
+
+
+def _describe_rows(rules: typing.Mapping[str, str], rows: typing.Container[str]) -> str:
+    """Return the values of the intent for some rows, as text for a finding on these rows only."""
+    return _describe({row: value for row, value in rules.items() if row in rows})
 
 
 def _report_unread(name: str, node: NodeTuning, rows: typing.Sequence[str], expected: str) -> Finding:
@@ -121,15 +126,25 @@ def _report_wrong(name: str, wrong: typing.Mapping[str, str], expected: str) -> 
     return Finding(_CHECK, name, FAIL, _describe(wrong), expected, why, remedy)
 
 
-def _report_rolled(before: typing.Mapping[str, str], expected: str) -> Finding:
+def _report_rolled(before: typing.Mapping[str, typing.Mapping[str, str]], rules: typing.Mapping[str, str]) -> Finding:
     """Return the warning on all nodes that this run rolled after it read other values.
 
-    :param before: values before the roll, by node, as text
+    :param before: values before the roll that differ from the intent, by row, for each node
+    :param rules: values of the intent, by row
     """
-    names = join_first(list(before), _MOST)
-    measured = f"before the roll of this run: {join_first(sorted(set(before.values())), 4, '; ')}"
+    values = sorted({_describe(wrong) for wrong in before.values()})
+    expected = _describe_rows(rules, {row for wrong in before.values() for row in wrong})
     why = (
-        f"This run read the kubelet of {count_of(len(before), 'node')} before it rolled the machines, and has not read"
-        " it again. A drop-in or a flag may still override the KubeletConfig."
+        f"This run read these values of {count_of(len(before), 'node')}. Then the machine config operator updated the"
+        " MachineConfigPool, and the run did not read the values again. A drop-in or a flag of the kubelet may still"
+        " override the KubeletConfig."
     )
-    return Finding(_CHECK, names, WARN, measured, expected, why, "Run stages tuning and host again.")
+    return Finding(
+        _CHECK,
+        join_first(list(before), _MOST),
+        WARN,
+        f"{join_first(values, 4, '; ')} (read before the update of the MachineConfigPool)",
+        expected,
+        why,
+        "Run stages tuning and host again.",
+    )

@@ -100,7 +100,10 @@ def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
-    check, expected = "job.transport", "no variable that keeps NCCL or UCX from RDMA"
+    check, expected = (
+        "job.transport",
+        "no variable that keeps NCCL or UCX from RDMA, GPUDirect RDMA or NVLink, or reduces their rate",
+    )
     rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: list[tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")

@@ -91,13 +91,15 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
                 check,
                 subject,
                 UNKNOWN,
-                "spec.config not read",
-                expected,
+                "plugins of the network not read from spec.config",
+                "a spec.config with the plugins of the network",
                 item.problem + ".",
                 (
-                    "Ask the owner of the NetworkAttachmentDefinition to correct spec.config: kubectl get"
-                    " network-attachment-definitions -A -o yaml shows it. If stage network made it, run stage"
-                    " network again."
+                    "Run kubectl get network-attachment-definitions -A -o yaml. If spec.config is empty on purpose,"
+                    " multus reads the configuration from a file on each node (by default in /etc/cni/multus/net.d):"
+                    " check that the file exists on the nodes of the job, and waive this finding. Otherwise ask the"
+                    " owner of the NetworkAttachmentDefinition to correct spec.config, or run stage network again if"
+                    " this stage created the object."
                 ),
             )
         else:
@@ -316,7 +318,7 @@ def check_memlock(scope: LintedTemplate) -> Finding:
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
-    expected = "IPC_LOCK, or a large enough memlock limit"
+    expected = "root with IPC_LOCK, or a memlock limit of at least the memory that the job registers"
     if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
         return build_pass("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
     without = [
@@ -354,15 +356,21 @@ def check_memlock(scope: LintedTemplate) -> Finding:
     others = [item.name for item in scope.workers if not item.privileged and (item.non_root or item.user)]
     if others:
         why = (
-            "An added capability has an effect only for root. For another user, the memlock limit of the container"
-            " runtime applies."
+            "The container does not run as root, so IPC_LOCK has no effect, and the memlock limit of the container"
+            " runtime applies. job_lint does not read it. With the usual limit of 64 KiB, ibv_reg_mr fails with 'Cannot"
+            " allocate memory', so NCCL fails."
         )
-        remedy = "Raise rdma_cluster.host.memlock and run stages network and host again, or run the container as root."
+        remedy = (
+            "Set rdma_cluster.host.memlock.limit_gib to at least the buffers of NCCL plus the pinned memory of the"
+            " framework, run stages network and host again, and waive this finding after host.memlock passes on the"
+            " nodes of the job. Or run the container as root: remove runAsNonRoot, and set securityContext.runAsUser:"
+            " 0."
+        )
         return Finding(
             "job.memlock",
             scope.subject,
             WARN,
-            f"container {', '.join(others)} does not run as root",
+            f"IPC_LOCK without root in container {', '.join(others)}; memlock limit not read",
             expected,
             why,
             remedy,

@@ -19,6 +19,13 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: kinds of the policies of an operator, the one that it needs first
 _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
+#: names of operators in texts, if the name in the table is not the usual one
+_NAMES = {GPU: "NVIDIA's GPU operator", NETWORK: "NVIDIA's network operator"}
+
+
+def _name(operator: str) -> str:
+    """Return the name of an operator as the beginning of a sentence."""
+    return _NAMES.get(operator, f"The operator {operator}")
 
 
 def check_operators(
@@ -132,7 +139,7 @@ def _check_operator(
                 FAIL,
                 measured,
                 expected,
-                f"The operator has too few ready pods. {why}",
+                f"{_name(operator)} has too few ready pods. {why}",
                 f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause that it shows.",
             )
         else:
@@ -146,15 +153,16 @@ def _check_operator(
             FAIL,
             f"no {kinds[0]}",
             f"a {kinds[0]} in state ready",
-            f"The operator does nothing without a {kinds[0]}. {why}",
-            f"Create a {kinds[0]}: apply the example in the documentation of the operator (kubectl apply -f FILE).",
+            f"{_name(operator)} does nothing without a {kinds[0]}. {why}",
+            f"Create a {kinds[0]}: kubectl apply -f FILE, with the example in the documentation of"
+            f" {_NAMES.get(operator, 'the operator')} as FILE.",
         )
     for policy in policies:
         kind = policy.kind
         if policy.state == "ready":
             yield build_pass("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
         else:
-            text = "The operator has not finished its configuration, or cannot finish it."
+            text = f"{_name(operator)} has not finished the configuration of the cluster, or cannot finish it."
             yield Finding(
                 "stack.policy",
                 f"{kind} {policy.name}",

@@ -81,7 +81,8 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     remedy = (
         "If the user of the kubeconfig has no right to read these kinds (kubectl auth can-i list KIND prints no), set"
         " the groups in docs/rbac/look.yml to groups of this user, and run kubectl apply -f docs/rbac/look.yml as an"
-        " admin of the cluster. Otherwise correct the error in the message. Then run stage network again."
+        " admin of the cluster, in the folder of the collection linerate.rdma. Otherwise correct the error in the"
+        " message. Then run stage network again."
     )
     return [
         Finding(

@@ -12,7 +12,9 @@ from ..._model.kubernetes.host import HOST_KINDS
 
 _AGAIN = "Then run stage network again."
 _UNLESS = "If another intent for this cluster contains the object, leave it."
-_NO_TEARDOWN = "A teardown removes all objects of the current intent, not only this object."
+_NO_TEARDOWN = (
+    "Do not run linerate.rdma.teardown for this object, because it also removes all objects of the current intent."
+)
 _NO_CHECKS = "without the checks of a run"
 
 

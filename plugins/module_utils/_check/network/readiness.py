@@ -37,7 +37,8 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         if refused:
             why, remedy = (
                 f"The policy {refused[0].name} was refused, so the operator creates no virtual functions for it.",
-                "Correct the finding network.policy_accepted of this policy, then run stage network again.",
+                "Follow the remedy of the finding network.policy_accepted of this policy, then run stage network"
+                " again.",
             )
         return Finding("network.allocatable", subject, UNKNOWN, "allocatable resources not read", expected, why, remedy)
     measured = (
@@ -51,8 +52,8 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if facts.unwritten:
         why = f"This run applied no objects. Current state: {format_clause(seen.detail)}."
         remedy = (
-            "Run stage network without --check. If the run was refused, correct the findings network.disruption and"
-            " network.drain first."
+            "Run stage network without --check. If the run was refused, follow the remedies of the findings"
+            " network.disruption and network.drain first."
         )
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
@@ -146,7 +147,8 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            f"Correct the finding {find_check(refused.kind)} of this object, then run stage network again.",
+            f"Follow the remedy of the finding {find_check(refused.kind)} of this object, then run stage network"
+            " again.",
         )
     why = (
         f"The node cannot become ready for the fabric: {format_clause(seen.detail)}."
@@ -194,7 +196,8 @@ def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str,
     if refused is not None:
         return (
             f"{refused.kind} {refused.name} was refused, so the network of the fabric cannot become ready.",
-            f"Correct the finding {find_check(refused.kind)} of this object, then run stage network again.",
+            f"Follow the remedy of the finding {find_check(refused.kind)} of this object, then run stage network"
+            " again.",
         )
     if fabric.name in facts.linted.held:
         return "The fabric has findings network.lint_*, so no object of the fabric was applied.", (

@@ -156,7 +156,7 @@ def _check_read_errors(seen: OperatorFacts) -> Finding:
         return build_pass("operators.read", "cluster", "all objects read", "all objects read")
     rights = (
         "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl apply -f"
-        " docs/rbac/look.yml."
+        " docs/rbac/look.yml, in the folder of the collection linerate.rdma."
     )
     return describe_unread("operators.read", "cluster", seen.errors, rights)
 

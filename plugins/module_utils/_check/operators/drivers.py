@@ -251,7 +251,8 @@ def _report_default_routes(
         )
         remedy = (
             f"On {unsure[0]}, run ip route show default and ip -6 route show default, and check that the default route"
-            " uses another interface. Correct the finding platform.node, then run stages platform and operators again."
+            " uses another interface. Follow the remedy of the finding platform.node, then run stages platform and"
+            " operators again."
         )
         yield Finding(CHECK, subject, WARN, f"routes unknown on {join_first(unsure, _NAMED)}", expected, why, remedy)
 

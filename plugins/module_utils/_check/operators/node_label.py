@@ -140,7 +140,7 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
     if discovery is None:
         return (
             "Whether node feature discovery runs is unknown, because its workers could not be read.",
-            "Correct the finding operators.read, which contains the error of the API server. Then"
+            "Follow the remedy of the finding operators.read, which contains the error of the API server. Then"
             " run stage operators again.",
         )
     if not discovery:

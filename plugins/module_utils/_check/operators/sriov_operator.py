@@ -106,8 +106,9 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
                 "a ClusterServiceVersion in phase Succeeded",
                 why,
                 "Run kubectl get clusterserviceversions -A. If it is forbidden, run kubectl apply -f docs/rbac/look.yml"
-                " as an admin of the cluster. If it lists the operator in another namespace, set"
-                " rdma_cluster.operator_namespace to this namespace. Then run stage operators again.",
+                " as an admin of the cluster, in the folder of the collection linerate.rdma. If it lists the operator"
+                " in another namespace, set rdma_cluster.operator_namespace to this namespace. Then run stage operators"
+                " again.",
             )
         )
     for item in seen.olm:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of, format_clause
@@ -16,17 +17,17 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 _CHECK = "platform.roll"
 #: expected value for the cluster, and for a node
 _EXPECTED, _EXPECTED_OF_NODE = (
-    "nodes with the desired settings, each after at most one reset",
-    "the desired settings on the node, after at most one reset",
+    "settings of the intent active on all nodes",
+    "settings of the intent active on the node",
 )
 _CONTINUE = "Run stage platform again. It continues with the node at which it stopped."
 #: measured value by the state of a node
 _STATES = {
-    "failed": "the change of the node failed",
-    "blocked": "change of the node not permitted",
-    "left": "not changed: the run ended before the turn of this node",
+    "failed": "change of the settings failed",
+    "blocked": "change of the settings blocked",
+    "left": "settings not changed: the run ended before it reached this node",
     "unknown": "state of the node unknown",
-    "unproven": "desired settings not verified",
+    "unproven": "settings not read again after the reset",
 }
 #: cause by the state of a node for which the run stored no reason
 _WITHOUT_REASON = {
@@ -95,8 +96,13 @@ def check(
     for outcome in outcomes:
         told.setdefault(outcome.node, []).append(outcome)
     steps = collections.Counter(step.node for step in planned.steps)
+    missing = {step.node: step.differences for step in planned.steps}
     for node, of_node in told.items():
-        yield _check_one(node, steps[node], of_node)
+        finding = _check_one(node, steps[node], of_node)
+        names = [f"{item.source} {item.key} {item.wanted}" for item in missing.get(node, ())]
+        if finding.expected == _EXPECTED_OF_NODE and finding.status in (FAIL, UNKNOWN) and names:
+            finding = dataclasses.replace(finding, expected=f"{_EXPECTED_OF_NODE}: {join_first(names, 4)}")
+        yield finding
     yield from _check_templates(planned)
     if not told:
         yield build_pass(_CHECK, "cluster", "no node needs a change", _EXPECTED)

@@ -74,8 +74,8 @@ def judge_port(
             "no ping from or to this port",
             expected,
             "The run found no port of this rail on another node. A ping needs two nodes with a port on the rail.",
-            "Add a second node to the group rdma_nodes of the inventory, or correct the findings fabric.hcas of the"
-            " other nodes. Then run stages fabric and reachability again.",
+            "Add a second node to the group rdma_nodes of the inventory, or follow the remedies of the findings"
+            " fabric.hcas of the other nodes. Then run stages fabric and reachability again.",
         )
     if not as_client or not as_server:
         direction = "to" if as_client else "from"

@@ -67,15 +67,28 @@ def check(
     expected = ", ".join(compared) or "MTU and traffic class that the intent sets"
     if least is not None and mtus and mtus[0] < least:
         why = (
-            "The interface of the pod, the VF, the partition or the remote port has a smaller MTU than the fabric."
-            " Headers then use a larger share of the bandwidth."
+            f"A queue pair of this host has an MTU of {mtus[0]} bytes, because the interface of the pod, the VF, the"
+            " partition or the remote port has a smaller MTU than the fabric. Headers then use a larger share of the"
+            " bandwidth."
         )
         remedy = (
             "Run stages network and virtual_functions, and follow the remedies of their findings on the MTU. If"
-            " there are none, run ibv_devinfo on the nodes, and raise the MTU of the port or switch port with"
-            " the smaller active_mtu. Then run the job again, and run stage training again with the new logs."
+            f" there are none, search NCCL's log of this host for 'mtu {mtus[0].bit_length() - 8}', the verbs"
+            f" number of {mtus[0]} bytes: IbDev is the index of the HCA in the line 'NET/IB : Using'. Run ibv_devinfo"
+            " on the nodes, and raise the MTU of the port of this HCA or of its switch port. Then run the job again,"
+            " and run stage training again with the new logs."
         )
-        found.append(Finding(_CHECK, host, WARN, f"MTU {_list(mtus)} bytes", f"MTU {least} bytes", why, remedy))
+        found.append(
+            Finding(
+                _CHECK,
+                host,
+                WARN,
+                f"queue pairs with MTU {_list(mtus)} bytes",
+                f"all queue pairs with MTU {least} bytes",
+                why,
+                remedy,
+            )
+        )
     old = [index for index in indexes if is_index_of_roce_v1(index)]
     if ethernet and roce and old and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
         why = (

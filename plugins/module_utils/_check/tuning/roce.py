@@ -36,9 +36,14 @@ _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
 #: settings of an RDMA device; all others are settings of a port
 _OF_DEVICE = ("roce_traffic_class", "roce_tos")
 #: in place of the words of NVIDIA's operator
-_BY_UNIT = "Write a systemd unit that runs at each boot: "
+_BY_UNIT = "Run this command on the node now, and in a systemd unit at each boot: "
 #: in place of the command of NVIDIA's packages
 _BY_IPROUTE = "dcb apptrust set dev INTERFACE order dscp."
+#: meaning of the names in the commands
+_PLACES = {
+    "INTERFACE": " INTERFACE is the network interface of the HCA (netdev in the output of rdma link).",
+    "DEVICE": " DEVICE is the RDMA device of the HCA (the output of rdma link shows it).",
+}
 _ENABLED = "roceOptimized.enabled: true"
 #: values of NVIDIA's operator, which the remedies of the rows contain
 _USUAL = {"roce_pfc": "3", "roce_dscp": "26:3", "roce_ecn": "3", "roce_traffic_class": "106", "roce_tos": "106"}
@@ -155,7 +160,8 @@ def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) 
     :param vendors: PCI vendor ID of each HCA
     """
     others = remedy.replace(BY_OPERATOR, _BY_UNIT).replace(BY_NVIDIA, _BY_IPROUTE)
-    return join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
+    joined = join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
+    return joined + "".join(text for name, text in _PLACES.items() if name in joined)
 
 
 def _fill_in(row: TuningRow, want: ExpectedValue) -> str:

@@ -135,6 +135,7 @@ def choose_remedy(reason: str, node: str, row: TuningRow, vendor: typing.Optiona
         if part in reason:
             return remedy.replace("NODE", node)
     return (
-        f"Run ansible {node} --become -m linerate.rdma.node_info -a gather_subset=tuning, and read {row.name} below"
-        f" unread. Make the file or the tool that it names readable on {node}, {_AGAIN}"
+        f"Run ansible {node} --become -m linerate.rdma.node_info -a gather_subset=tuning, and read the"
+        f" entry '{row.name}' under the key 'unread' of the output. Correct the error that the entry names on {node},"
+        f" {_AGAIN}"
     )

@@ -225,7 +225,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             "The inventory plugin reads the nodes from the API server. It failed for the reason in the finding"
             f" {blamed}."
         )
-        remedy = f"Correct the finding {blamed}, then run stage validate again."
+        remedy = f"Follow the remedy of the finding {blamed}, then run stage validate again."
         return [Finding("validate.nodes", "inventory", SKIPPED, "0 hosts", expected, why, remedy)]
     why = "The group rdma_nodes of the inventory is empty or does not exist, so the run would check no node."
     remedy = (

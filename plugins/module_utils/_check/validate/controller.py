@@ -26,6 +26,8 @@ ASKING = ("operators", "network", "virtual_functions", "host", "bandwidth")
 #: [requirements.txt]; Helm's, since which it takes a chart by an OCI reference
 LIBRARY, HELM = (24, 2), (3, 8)
 _VERSION = "the version of the API server"
+#: a kubeconfig as words: its file name, its folder, and what sets it
+_KUBECONFIG = re.compile(r"kubeconfig (\S+) in (/\S*)( \(.*\))?")
 
 
 def list_asking_stages(
@@ -140,8 +142,17 @@ def _report_unnamed() -> Finding:
         "Only the inventory file names a kubeconfig, and the inventory plugin failed for the reason in the finding"
         " validate.nodes. So the run queried no API server."
     )
-    remedy = "Correct the finding validate.nodes, then run stage validate again."
+    remedy = "Follow the remedy of the finding validate.nodes, then run stage validate again."
     return Finding("validate.api_server", "API server", SKIPPED, "not queried", _VERSION, why, remedy)
+
+
+def _join_path(where: str) -> str:
+    """Return the words of an unnamed kubeconfig with its path. Other words are returned unchanged.
+
+    :param where: origin of the credentials, such as ``kubeconfig config in /root/.kube``
+    """
+    found = _KUBECONFIG.fullmatch(where)
+    return f"the kubeconfig {found[2].rstrip('/')}/{found[1]}{found[3] or ''}" if found else where
 
 
 def _check_server(seen: ControllerFacts) -> Finding:
@@ -151,7 +162,7 @@ def _check_server(seen: ControllerFacts) -> Finding:
     if not seen.named:
         why = (
             "No API server is configured: the environment has no variable K8S_AUTH_*, rdma_kubeconfig is not set, and"
-            f" {seen.where} does not exist."
+            f" {_join_path(seen.where)} does not exist."
         )
         remedy = (
             "Specify a kubeconfig with export KUBECONFIG=FILE or -e rdma_kubeconfig=FILE, or set K8S_AUTH_HOST and"

@@ -102,7 +102,8 @@ def describe_read_remedy(rerun: str) -> str:
     """
     return (
         "If the error contains 'forbidden', give the user of the kubeconfig the rights, as an admin of the cluster:"
-        " kubectl apply -f docs/rbac/look.yml. If it reports too many requests, wait until the API server is less busy."
+        " kubectl apply -f docs/rbac/look.yml, in the folder of the collection linerate.rdma. If it reports too many"
+        " requests, wait until the API server is less busy."
         " Otherwise correct what the error names: the kubeconfig, the API server"
         f" or the object. {rerun}"
     )

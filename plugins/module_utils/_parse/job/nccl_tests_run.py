@@ -13,6 +13,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
 from .nccl_tests_row import WITH_ITERATIONS, OpenRow, TableColumns
 
@@ -304,7 +305,10 @@ class NcclTestsRun:
         if self.unfinished:
             yield f"the row of {self.unfinished[0]} bytes is incomplete"
         if self.torn:
-            yield f"{self.torn} rows or summaries are incomplete or contradict themselves"
+            yield (
+                f"{count_of(self.torn, 'row or summary is', 'rows or summaries are')} incomplete, or"
+                f" {'contradicts itself' if self.torn == 1 else 'contradict themselves'}"
+            )
         if not self.rows:
             yield "the output contains no complete row"
         elif len({(row.size_bytes, row.type, row.operation, row.root) for row in self.rows}) < len(self.rows):
@@ -315,8 +319,8 @@ class NcclTestsRun:
             )
         elif announced and len(self.rows) % announced:
             yield (
-                f"the output contains {len(self.rows)} rows, but the test announced {announced} for each type,"
-                " operation and root"
+                f"the output contains {count_of(len(self.rows), 'row')}, but the test announced {announced} for each"
+                " type, operation and root"
             )
         if bounds is None or average is None:
             yield "the summary is missing, or the output contains different summaries"

@@ -175,7 +175,7 @@ def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.A
     """
     text = mapping_at(resource, "spec").get("config")
     if not text:
-        raise ResourceError(f"{name}: its configuration is in a file on the nodes")
+        raise ResourceError(f"{name}: its spec.config is empty, so its configuration is in a file on the nodes")
     config = json_of(text, f"{name}: its configuration")
     if not isinstance(config, dict):
         raise ResourceError(f"{name}: its configuration is not a mapping")

@@ -297,7 +297,7 @@ class CollectivesRun:
         found = nccl_tests.parse_text(text if text.endswith("\n") else f"{text}\n")
         log = self._log_reader.read_logs(run, places)
         if len(found) != 1:
-            why = f"the output has {len(found)} runs of nccl-tests; expected 1. Its last lines: {_last_lines(text)}"
+            why = _describe_output(text, len(found), result.evidence)
             before = f"{result.evidence}; " if result.evidence else ""
             return dataclasses.replace(
                 result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500]
@@ -381,6 +381,16 @@ def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
     return line_of(dataclasses.replace(ended, command=words))
 
 
-def _last_lines(text: str) -> str:
+def _describe_output(text: str, runs: int, known: str) -> str:
+    """Return an output that is not that of one run of nccl-tests, in words, with its last lines.
+
+    :param text: output of mpirun
+    :param runs: number of runs of nccl-tests in the output
+    :param known: text that the reader sees already; last lines that it contains are left out
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return both_ends(" | ".join(lines[-_LINES:])) or "none"
+    last = both_ends(" | ".join(line for line in lines[-_LINES:] if line.rstrip(".") not in known))
+    what = f"the results of {runs} runs of nccl-tests instead of 1" if runs else "no results of nccl-tests"
+    if not lines:
+        return "the output is empty"
+    return f"the output contains {what}" + (f". Its last lines: {last}" if last else "")

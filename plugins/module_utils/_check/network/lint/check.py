@@ -155,8 +155,8 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
         f"interfaces reported for 0 of {count_of(len(nodes), 'node')}",
         _RULES[check],
         why,
-        "Correct the findings operators.daemon, so that the config daemon reports the interfaces. Then run stage"
-        " network again.",
+        "Follow the remedies of the findings operators.daemon, so that the config daemon reports the interfaces. Then"
+        " run stage network again.",
     )
 
 
@@ -191,7 +191,7 @@ def _check_selects(
             f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value
         )
         why = f"No policy of the fabric selects the node, because the node does not carry {', '.join(missing)}."
-        remedy = f"Correct the finding operators.label of {name}, then run stage network again."
+        remedy = f"Follow the remedy of the finding operators.label of {name}, then run stage network again."
         if all(label.startswith("kubernetes.io/hostname=") for label in missing):
             why = (
                 "Each policy of the fabric is for a single node, and no policy is for this node, because the PCI"
@@ -215,8 +215,8 @@ def _check_selects(
             "interfaces of the node not reported",
             expected,
             why,
-            f"Correct the finding operators.daemon of {name}, so that the config daemon reports the interfaces. Then"
-            " run stage network again.",
+            f"Follow the remedy of the finding operators.daemon of {name}, so that the config daemon reports the"
+            " interfaces. Then run stage network again.",
         )
     chosen = select_functions(policy, state, world)
     measured = (

@@ -57,8 +57,8 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
                 "interfaces not read",
                 expected,
                 why,
-                f"Correct the finding discover.node of {name}, which contains the cause. Then run stages discover and"
-                " network again.",
+                f"Follow the remedy of the finding discover.node of {name}, which contains the cause. Then run stages"
+                " discover and network again.",
             )
             continue
         chosen = find_candidates(fabric, world.hcas[name])
@@ -171,7 +171,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 f"interface found on 0 of {len(nodes)} nodes",
                 expected,
                 why,
-                "Correct the findings network.lint_select of the fabric, then run stage network again.",
+                "Follow the remedies of the findings network.lint_select of the fabric, then run stage network again.",
             )
 
 
@@ -206,7 +206,7 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
                 "interface not found",
                 expected,
                 "No interface of the node matches select of the fabric, so its RDMA device is unknown.",
-                "Correct the findings network.lint_select of the fabric, then run stage network again.",
+                "Follow the remedies of the findings network.lint_select of the fabric, then run stage network again.",
             )
         elif master[1].bond is not None:
             why = (

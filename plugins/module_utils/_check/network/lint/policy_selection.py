@@ -45,7 +45,8 @@ def check_selection(
             text,
             "at least one node",
             why,
-            "Correct the findings operators.label, which contain the cause. Then run stage network again.",
+            "Follow the remedies of the findings operators.label, which contain the cause. Then run stage network"
+            " again.",
         )
         return
     # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one

@@ -7,7 +7,9 @@ from __future__ import annotations
 from .row import TuningRow
 from .words import OF_ITS_LIKE, OTHER, describe_argument
 
-_AT_EACH_BOOT = "Write a systemd unit that runs at each boot: "
+_AT_EACH_BOOT = (
+    "With the PCI address of the HCA as ADDRESS, run this command on the node now, and in a systemd unit at each boot: "
+)
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),

@@ -8,7 +8,7 @@ from .row import TuningRow
 
 BY_OPERATOR = (
     "Set roceOptimized.enabled: true in the NicConfigurationTemplate of NVIDIA's NIC configuration operator. Without"
-    " this operator, write a systemd unit that runs at each boot: "
+    " this operator, run this command on the node now, and in a systemd unit at each boot: "
 )
 BY_NVIDIA = "mlnx_qos -i INTERFACE --trust dscp."
 
