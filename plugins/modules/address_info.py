@@ -86,7 +86,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.addresses import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_network
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.addresses import (
+    RangeError,
+    parse_network,
+)
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

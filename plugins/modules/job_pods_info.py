@@ -62,7 +62,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import training_pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

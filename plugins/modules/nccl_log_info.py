@@ -357,7 +357,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     find_folder,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log_sources import leave_out_large
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.sources import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from .._analysis.fleet.routes import find_paths
+from .._analysis.fleet.paths.routes import find_paths
 from .._analysis.schedule.link_coverage_rounds import cover_links
 from .._analysis.schedule.paths import PathTable
 from .._analysis.schedule.pings import Endpoint, Pair, plan, schedule

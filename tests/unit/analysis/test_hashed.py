@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.p
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rate_shares import Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from tests.unit import roce_fabric
-from tests.unit.check.test_ethernet_ways import made
+from tests.unit.check.test_ethernet_routes import made
 
 LEAVES, HOSTS, SPINES = 4, 8, 8
 #: of a host or a leaf: its number, the spine of an uplink, and whether it is the direction down from the fabric

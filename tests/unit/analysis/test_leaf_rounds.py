@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.p
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, rail_tree
 from tests.unit import roce_fabric
 from tests.unit.analysis.test_covering import assert_fair
-from tests.unit.check.test_ethernet_ways import of
+from tests.unit.check.test_ethernet_routes import of
 
 UNSET = "the intent does not set routing"
 

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from tests.unit import roce_fabric as world
-from tests.unit.check.test_ethernet_ways import ROCE
+from tests.unit.check.test_ethernet_routes import ROCE
 
 RAILS = 4
 

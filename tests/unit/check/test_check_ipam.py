@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ad
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ipam import parse_leases
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.ipam import parse_leases
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 NODES = ("worker-1", "worker-2")

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.compute_domains import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.dra.compute_domains import (
     parse_claiming_pod,
     parse_compute_domain,
 )

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
     DeviceSlice,
     SliceDevice,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_selectors import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.dra.device_selectors import parse
 
 ROOT = "resource.kubernetes.io/pcieRoot"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.host_names import collect_owners, host_of
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.layouts import group_families, number_rails
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import explain_separation
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.paths.partitions import explain_separation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, PciFunction
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (

@@ -35,7 +35,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map, text_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.addresses import parse_range
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.nic_map import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import list_shared_keys
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.paths.partitions import list_shared_keys
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load

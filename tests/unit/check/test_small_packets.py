@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.packets import compute_data_share
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.paths.packets import compute_data_share
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, ROCE, Fleet, Shape, healthy

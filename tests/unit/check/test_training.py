@@ -14,10 +14,10 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job import problems
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ranks as rank_checks
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log import problems
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log import ranks as rank_checks
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.problems import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import queue_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load

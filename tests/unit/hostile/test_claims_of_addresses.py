@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.addresses import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import parse_network
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.addresses import parse_network
 from ansible_collections.linerate.rdma.tests.unit.observe.test_addresses import Api
 
 NODES = [f"n{number}" for number in range(8)]

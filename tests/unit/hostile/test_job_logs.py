@@ -15,8 +15,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log_sources import leave_out_large
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.sources import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log_reader, nccl_memory

@@ -16,9 +16,9 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_objects
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log import channels
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
@@ -48,8 +48,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.pod_template import parse_networks
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.dra.device_claims import read_slice
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import training_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import read_files
 from ansible_collections.linerate.rdma.tests.unit.check import job_world

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.addresses import ADDRESS, HOST_ADDRESS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.paths import PATH
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import (
     STATUS_ANNOTATION,
     network_interface,
     own_interface,

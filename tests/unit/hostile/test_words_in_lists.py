@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_workload
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ipam import shared_pool
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.ipam import shared_pool
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import parse_installation
 
 PARSERS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_parse"

@@ -9,8 +9,11 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_range
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nv_ipam import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.addresses import (
+    RangeError,
+    parse_range,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.nv_ipam import (
     parse_blocks,
     parse_networks,
 )

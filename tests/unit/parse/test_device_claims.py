@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
     SliceDevice,
     TakenClaim,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.dra.device_claims import (
     read_claim,
     read_class,
     read_compute_domain,

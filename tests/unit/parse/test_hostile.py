@@ -37,7 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.dri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_requests import Amounts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.tuning import KubeletArguments

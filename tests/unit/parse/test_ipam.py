@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ad
     SharedPool,
     UsedNetwork,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ipam
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks import ipam
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"

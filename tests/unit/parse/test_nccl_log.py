@@ -16,7 +16,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import (

@@ -14,7 +14,7 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import own_interface
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import own_interface
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import (
     nic_policy,

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
     core as kubernetes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import multus
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks import multus
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import machine_config, sriov_operator
 

@@ -11,7 +11,10 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod, training_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import (
+    training_pod,
+    training_pods,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 

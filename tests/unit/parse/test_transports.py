@@ -13,7 +13,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES, check_problem
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.problems import CAUSES, check_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import transports
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_text
 

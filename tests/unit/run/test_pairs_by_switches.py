@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from tests.unit import roce_fabric
-from tests.unit.check.test_ethernet_ways import ROCE
+from tests.unit.check.test_ethernet_routes import ROCE
 from tests.unit.run.test_pairs import Api, Clock
 
 LEAVES, SPINES, HOSTS = 4, 4, 6

@@ -15,8 +15,8 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import find_traits
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
-from ..._parse.kubernetes.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range
-from ..._parse.kubernetes.nv_ipam import Blocks
+from ..._parse.kubernetes.networks.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range
+from ..._parse.kubernetes.networks.nv_ipam import Blocks
 from .pools import count_needed_on_a_node, describe_addresses_per_node, describe_need, find_pool
 from .routes import check_routes, report_routes_alone
 

@@ -17,8 +17,8 @@ from ..._model.kubernetes.addresses import UsedNetwork
 from ..._model.node.hca import NodeHcas
 from ..._model.node.platform import InterfaceNetwork, NodePlatform, ObservedPlatform
 from ..._model.run.findings import UNKNOWN, Finding
-from ..._parse.kubernetes.addresses import Network, Pool, is_address
-from ..._parse.kubernetes.nv_ipam import Blocks
+from ..._parse.kubernetes.networks.addresses import Network, Pool, is_address
+from ..._parse.kubernetes.networks.nv_ipam import Blocks
 from ..fleet.bonds import may_use_bonds
 from ..fleet.hcas_of_fabric import find_candidates
 from .invalid_networks import is_network

@@ -15,7 +15,7 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
-from ..._parse.kubernetes.addresses import Network, Pool, RangeError
+from ..._parse.kubernetes.networks.addresses import Network, Pool, RangeError
 from .host_networks import HOST_REMEDY, HOST_WHY, NEAR_REMEDY, NEAR_WHY, Hosts, check_read, list_host_networks
 from .invalid_networks import INVALID, exclude_invalid_networks, is_network
 from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool

@@ -21,7 +21,7 @@ from ..._model.intent.intent import Intent
 from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import LEASES, AddressFacts, SharedPool, UnreadPool, UsedNetwork, widen_network
 from ..._model.run.findings import UNKNOWN, WARN, Finding
-from ..._parse.kubernetes.addresses import Network, RangeError, parse_network
+from ..._parse.kubernetes.networks.addresses import Network, RangeError, parse_network
 
 _SHOWN = 5
 _WHAT = {

@@ -14,7 +14,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.networks import NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from ..._parse.kubernetes.nv_ipam import Blocks
+from ..._parse.kubernetes.networks.nv_ipam import Blocks
 from .overlaps import is_pool
 
 #: networks, pods or nodes that a finding names

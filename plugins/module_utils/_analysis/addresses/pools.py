@@ -12,8 +12,8 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
 from ..._model.run.findings import FAIL, Finding
-from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
-from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
+from ..._parse.kubernetes.networks.addresses import Pool, RangeError, parse_range
+from ..._parse.kubernetes.networks.nv_ipam import Blocks, parse_blocks, parse_networks
 
 
 class _KnownPool(typing.NamedTuple):

@@ -9,7 +9,7 @@ import typing
 from ..._model.base.rules import run_rule
 from ..._model.intent.networks import Ipam, Route
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
-from ..._parse.kubernetes.addresses import Network, RangeError, parse_network, parse_range
+from ..._parse.kubernetes.networks.addresses import Network, RangeError, parse_network, parse_range
 
 
 def report_routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:

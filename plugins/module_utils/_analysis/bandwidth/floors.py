@@ -18,7 +18,7 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.measurement.pairs import End, PairResult
 from ..._model.node.hca import NodeHcas, Port
 from ..fleet.line_rates import LineRates
-from ..fleet.packets import compute_data_share, find_least_mtu
+from ..fleet.paths.packets import compute_data_share, find_least_mtu
 from ..schedule.wider import widen_amount
 from .end_rates import NO_POD, EndRate, compute_end_rate, compute_shares
 

@@ -20,7 +20,7 @@ import typing
 from ..._analysis.bandwidth.floors import Best, PairLimits, select_read_hcas
 from ..._analysis.fleet.hca_locations import collect_possible_rates, find_topology_with_source
 from ..._analysis.fleet.line_rates import LineRates
-from ..._analysis.fleet.routes import report_coverage
+from ..._analysis.fleet.paths.routes import report_coverage
 from ..._analysis.schedule.coverage import compute_coverage
 from ..._analysis.schedule.measurements import by_links
 from ..._model.base.phrases import format_clause

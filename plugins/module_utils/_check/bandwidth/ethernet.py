@@ -10,9 +10,9 @@ import collections
 import statistics
 import typing
 
-from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_ports_without_lldp
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.routes import join_names
+from ..._analysis.fleet.paths.ethernet_routes import HOW, Neighbours, find_ports_without_lldp
+from ..._analysis.fleet.paths.routes import join_names
 from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
 from ..._analysis.schedule.leaf_rounds import find_uncrossed_leaves
 from ..._analysis.schedule.link_coverage_rounds import Test

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
-from ..._analysis.fleet.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
+from ..._analysis.fleet.paths.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.profiles import carries_rdma, is_infiniband

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.bandwidth.floors import format_gbps
-from ..._analysis.fleet.routes import join_names
+from ..._analysis.fleet.paths.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import Port, list_uplinks

@@ -16,8 +16,8 @@ from ..._analysis.fleet.cablings import (
     lacks_rails,
     list_differing_rails,
 )
-from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, Port, find_leaves, find_ports_without_lldp
 from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.paths.ethernet_routes import HOW, Neighbours, Port, find_leaves, find_ports_without_lldp
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric

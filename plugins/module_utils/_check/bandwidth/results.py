@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.hca_locations import find_topology_with_source
-from ..._analysis.fleet.routes import find_paths
+from ..._analysis.fleet.paths.routes import find_paths
 from ..._analysis.schedule.layers import choose_pairs, list_pairs
 from ..._analysis.schedule.localization import Evidence, locate_slow_links
 from ..._analysis.schedule.paths import PathTable

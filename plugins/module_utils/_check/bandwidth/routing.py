@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.routes import join_names
+from ..._analysis.fleet.paths.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._model.base.phrases import count_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import LineRates
-from ..._analysis.fleet.routes import join_names
+from ..._analysis.fleet.paths.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import Evidence
 from ..._analysis.schedule.paths import PathTable

@@ -17,7 +17,7 @@ from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import rule_accepts
 from ..._model.node.tuning_rows.table import BY_NAME
 from ..._model.run.findings import UNKNOWN, Finding
-from ..job.channels import name_hcas
+from ..job.log.channels import name_hcas
 from .network_causes import (
     check_adaptive_routing,
     check_gids,

@@ -12,8 +12,8 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from ..job.channels import name_hcas
-from ..job.ranks import describe_route, spell_numbers
+from ..job.log.channels import name_hcas
+from ..job.log.ranks import describe_route, spell_numbers
 
 NEED_WHOLE_LOG = (
     "Run stage collectives again: it reads the log of each rank anew. If the finding remains, remove settings of"

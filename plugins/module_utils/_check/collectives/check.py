@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.ethernet_ways import find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve_members
+from ..._analysis.fleet.paths.ethernet_routes import find_leaves
 from ..._analysis.schedule.collectives import group_by_leaves
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies

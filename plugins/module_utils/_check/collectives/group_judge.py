@@ -21,7 +21,7 @@ from ..._model.measurement.collectives import (
     RanTest,
 )
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
-from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.log.nccl_run import cut_to_run, group_by_process
 from .floor import NodeFigure, spell_gbs
 from .group_verdict import GroupVerdict
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof

@@ -22,7 +22,7 @@ from ..._model.measurement.collectives import (
     TestName,
     Variables,
 )
-from ..job.channels import name_hcas
+from ..job.log.channels import name_hcas
 from .channel_verdicts import RequiredProof
 from .floor import Algorithm, Floor, NodeFigure, Shape, compute_bandwidth_floor
 from .surroundings import UsedHca

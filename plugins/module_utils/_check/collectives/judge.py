@@ -15,7 +15,7 @@ from ..._model.job.nccl import NcclChoice, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
-from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.log.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
 from .network_causes import check_traffic_class

@@ -11,7 +11,7 @@ import typing
 from ..._model.base.text import parse_number
 from ..._model.job.nccl import NcclProcess
 from ..._model.run.findings import Finding
-from ..job.ranks import spell_numbers
+from ..job.log.ranks import spell_numbers
 from .surroundings import WEAK, Surroundings, fold_names, make_cause
 
 #: variables that replace NCCL's own choice of the sizes of buffers and chunks

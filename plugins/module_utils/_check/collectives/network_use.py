@@ -11,7 +11,7 @@ import typing
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
-from ..job.ranks import spell_numbers
+from ..job.log.ranks import spell_numbers
 from .channel_verdicts import (
     NEED_WHOLE_LOG,
     RequiredProof,

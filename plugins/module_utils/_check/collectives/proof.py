@@ -4,7 +4,7 @@
 
 A collective over TCP, over shared memory or over another fabric's HCAs also prints a well-formed table, and so does one
 with wrong results. A figure counts only if its run is complete and correct, and the log of the same run shows the
-transport of each channel of each rank. _check/job/channels.py judges the log, the communicators and the ranks, as in
+transport of each channel of each rank. _check/job/log/channels.py judges the log, the communicators and the ranks, as in
 stage training. channel_verdicts.py judges each channel, and network_use.py the nodes and rails that the run used.
 """
 
@@ -16,9 +16,9 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.job.nccl import NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from ..job.channels import judge_log
-from ..job.nccl_run import cut_to_run, group_by_process
-from ..job.ranks import WHOLE
+from ..job.log.channels import judge_log
+from ..job.log.nccl_run import cut_to_run, group_by_process
+from ..job.log.ranks import WHOLE
 from .channel_verdicts import (
     EACH_CHANNEL,
     NEED_WHOLE_LOG,

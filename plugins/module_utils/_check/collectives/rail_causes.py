@@ -10,7 +10,7 @@ import statistics
 import typing
 
 from ..._model.run.findings import Finding
-from ..job.ranks import spell_numbers
+from ..job.log.ranks import spell_numbers
 from .surroundings import NAMED, WEAK, Surroundings, make_cause
 
 

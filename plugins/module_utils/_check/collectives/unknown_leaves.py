@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.ethernet_ways import HOW
+from ..._analysis.fleet.paths.ethernet_routes import HOW
 from ..._analysis.schedule.collectives import UnknownLeaf
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric

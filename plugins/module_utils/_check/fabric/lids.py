@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..._analysis.fleet.hca_locations import Topologies
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.lids import find_false_claims
+from ..._analysis.fleet.paths.lids import find_false_claims
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric

@@ -10,7 +10,7 @@ import itertools
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.partitions import JOIN_SENTENCE, is_limited, list_shared_keys
+from ..._analysis.fleet.paths.partitions import JOIN_SENTENCE, is_limited, list_shared_keys
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 

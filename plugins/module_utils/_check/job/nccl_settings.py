@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.packets import is_index_of_roce_v1
+from ..._analysis.fleet.paths.packets import is_index_of_roce_v1
 from ..._model.job.job import Variable
 from ..._model.job.nccl import is_verbs
 from ..._model.run.findings import WARN, Status

@@ -20,8 +20,8 @@ from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, build_pass
-from ..._parse.kubernetes.addresses import Pool, RangeError
-from ..._parse.kubernetes.multus import MOST_INTERFACES
+from ..._parse.kubernetes.networks.addresses import Pool, RangeError
+from ..._parse.kubernetes.networks.multus import MOST_INTERFACES
 
 #: pod interfaces that are named, and characters of why a node could not be read: a map may have a line for each, tens
 #: of thousands of times

@@ -16,8 +16,8 @@ import typing
 from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
-from ..._analysis.fleet.lids import Key, LidClaim, find_false_claims
-from ..._analysis.fleet.routes import find_paths, report_coverage
+from ..._analysis.fleet.paths.lids import Key, LidClaim, find_false_claims
+from ..._analysis.fleet.paths.routes import find_paths, report_coverage
 from ..._analysis.fleet.suspects import find_suspects, make_trial
 from ..._analysis.schedule.coverage import compute_coverage
 from ..._model.base.phrases import count_of, format_clause

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.partitions import Apart
+from ..._analysis.fleet.paths.partitions import Apart
 from ..._analysis.fleet.suspects import Suspect
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.partitions import JOIN_SENTENCE, Apart
+from ..._analysis.fleet.paths.partitions import JOIN_SENTENCE, Apart
 from ..._model.run.findings import FAIL, UNKNOWN
 
 #: for opensm and UFM; the managers of switches have the same partition in their own form

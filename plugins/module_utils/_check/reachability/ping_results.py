@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.lids import Key
-from ..._analysis.fleet.partitions import Apart, explain_separation
+from ..._analysis.fleet.paths.lids import Key
+from ..._analysis.fleet.paths.partitions import Apart, explain_separation
 from ..._model.base.phrases import format_clause
 from ..._model.infiniband.fabric import Place
 from ..._model.measurement.reachability import ObservedPings, Ping, PingPlan

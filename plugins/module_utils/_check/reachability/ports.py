@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.lids import LidClaim
+from ..._analysis.fleet.paths.lids import LidClaim
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric

@@ -3,7 +3,7 @@
 """The check of stage training: a job used the HCAs of its pods, all rails of the fabric, and no other network. Check
 ids: ``training.*``.
 
-_check/job/channels.py judges the log by itself. This check compares it with the intent, the pods and the nodes.
+_check/job/log/channels.py judges the log by itself. This check compares it with the intent, the pods and the nodes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, build_pass
-from ..job.channels import doubt_files, judge_log, judge_problems, limit_findings, name_hcas, spans_nodes
-from ..job.log_sources import leave_out_forged
+from ..job.log.channels import doubt_files, judge_log, judge_problems, limit_findings, name_hcas, spans_nodes
+from ..job.log.sources import leave_out_forged
 from . import queue_pairs
 from .hcas import FabricDevices, check_hcas, check_rails
 from .pods_of_hosts import (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Judge whether the bandwidths that nccl-tests prints were measured over RDMA. The log with these figures must prove
-the transport, by the rules of _check/job/channels.py.
+the transport, by the rules of _check/job/log/channels.py.
 
 A test over TCP prints a well-formed table too, so a figure alone proves nothing about the network.
 """
@@ -14,9 +14,9 @@ import typing
 from ..._model.job.nccl import NcclLog
 from ..._model.job.nccl_tests import NcclTests, NcclTestTransport
 from ..._model.run.findings import FAIL, UNKNOWN
-from ..job.channels import judge_log
-from ..job.nccl_run import cut_to_run, group_by_process
-from ..job.ranks import describe_route
+from ..job.log.channels import judge_log
+from ..job.log.nccl_run import cut_to_run, group_by_process
+from ..job.log.ranks import describe_route
 
 #: findings that are about the transport of each channel
 _CHECKS = ("training.log", "training.version", "training.ranks", "training.channels", "training.transport")

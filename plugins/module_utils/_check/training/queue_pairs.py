@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
+from ..._analysis.fleet.paths.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
 from ..._model.base.text import join_first, parse_number
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband

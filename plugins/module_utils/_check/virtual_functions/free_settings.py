@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._analysis.fleet.partitions import JOIN, list_shared_keys
+from ..._analysis.fleet.paths.partitions import JOIN, list_shared_keys
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Addresses that are already in use in the cluster. Created by _parse/kubernetes/ipam.py, read by
+"""Addresses that are already in use in the cluster. Created by _parse/kubernetes/networks/ipam.py, read by
 _analysis/addresses/in_use.py.
 
 Networks and addresses are text, as the API server reports them.

@@ -17,9 +17,9 @@ from ..._model.kubernetes.addresses import (
     UnreadPool,
     UsedNetwork,
 )
-from ..._parse.kubernetes import ipam as parse
-from ..._parse.kubernetes.addresses import Network
-from ..._parse.kubernetes.multus import held_addresses
+from ..._parse.kubernetes.networks import ipam as parse
+from ..._parse.kubernetes.networks.addresses import Network
+from ..._parse.kubernetes.networks.multus import held_addresses
 from ..._parse.kubernetes.resource import ResourceError, full_name_of
 from .client import Cluster
 from .errors import ApiError

@@ -18,9 +18,9 @@ from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
 from ..._parse.job.node_choice import parse_flavor, parse_taints
-from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
 from ..._parse.kubernetes.core import parse_controller, parse_node
-from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
+from ..._parse.kubernetes.dra.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
+from ..._parse.kubernetes.dra.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at
 from .client import Cluster

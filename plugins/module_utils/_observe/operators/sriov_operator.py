@@ -19,8 +19,8 @@ from ..._model.operators.olm import RetainedObject
 from ..._model.operators.sriov_operator import OperatorFacts
 from ..._parse.job.stack import account_of, list_accounts
 from ..._parse.kubernetes import core as kubernetes
-from ..._parse.kubernetes import multus
 from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.networks import multus
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.operators import nvidia_network_operator, sriov_operator

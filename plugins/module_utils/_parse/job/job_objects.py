@@ -15,8 +15,8 @@ from ..._model.job.surroundings import (
     PodDevices,
     VolumeClaim,
 )
-from ..kubernetes.ipam import attachment_plugins
-from ..kubernetes.multus import MOST_INTERFACES, STATUS_ANNOTATION
+from ..kubernetes.networks.ipam import attachment_plugins
+from ..kubernetes.networks.multus import MOST_INTERFACES, STATUS_ANNOTATION
 from ..kubernetes.resource import (
     Resource,
     ResourceError,

@@ -16,8 +16,8 @@ from ..._model.job.job import (
     Replaced,
     Variable,
 )
-from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
-from ..kubernetes.multus import MOST_INTERFACES
+from ..kubernetes.dra.device_claims import read_pod_claims, read_taken_claims
+from ..kubernetes.networks.multus import MOST_INTERFACES
 from ..kubernetes.quantity import parse_quantity
 from ..kubernetes.resource import (
     Resource,

@@ -15,7 +15,7 @@ import typing
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine
 from ..._parse.job.nic_map import KEY
-from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
+from ..._parse.kubernetes.networks.addresses import Pool, RangeError, parse_range
 from ..cluster.names import RenderError, build_labels
 
 Object = dict[str, typing.Any]

@@ -9,7 +9,7 @@ import typing
 from ..._model.kubernetes.device_claims import DeviceClaim, DeviceClaims, PodClaim
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
-from ..._parse.kubernetes.device_claims import CLAIM, TEMPLATE, read_claim, read_pod_claims
+from ..._parse.kubernetes.dra.device_claims import CLAIM, TEMPLATE, read_claim, read_pod_claims
 from ..._parse.kubernetes.resource import Resource, ResourceError
 
 #: uses of devices that are no network devices

@@ -12,7 +12,7 @@ from ..._model.boundary.kubernetes import NAMESPACED
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.multus import MOST_INTERFACES, network_status
+from ..._parse.kubernetes.networks.multus import MOST_INTERFACES, network_status
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, list_known, mapping_at
 from ..._parse.operators.nvidia_network_operator import parse_attachment
 

@@ -17,7 +17,7 @@ from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.shell import Clock, Shell
-from ..._parse.kubernetes.multus import training_pod
+from ..._parse.kubernetes.networks.multus import training_pod
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.pods import probe as pod_probe
 from ..._render.measurement import collectives as render

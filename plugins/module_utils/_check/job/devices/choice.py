@@ -16,7 +16,7 @@ from ...._model.kubernetes.device_claims import (
     DeviceClaims,
     SliceDevice,
 )
-from ...._parse.kubernetes.device_selectors import Part, parse
+from ...._parse.kubernetes.dra.device_selectors import Part, parse
 
 
 class _Lacking(Exception):

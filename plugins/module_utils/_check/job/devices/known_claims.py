@@ -13,7 +13,7 @@ from ...._model.job.job import (
 )
 from ...._model.job.surroundings import JobSurroundings
 from ...._model.kubernetes.device_claims import DeviceClaims, PodClaim, Use
-from ...._parse.kubernetes import device_claims as parse
+from ...._parse.kubernetes.dra import device_claims as parse
 from ...._parse.kubernetes.resource import Resource
 
 

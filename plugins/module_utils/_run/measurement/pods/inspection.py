@@ -18,7 +18,7 @@ from ...._model.measurement.bandwidth import RdmaPod
 from ...._observe.kubernetes.errors import ApiError
 from ...._observe.kubernetes.kinds import Resource
 from ...._observe.kubernetes.shell import Clock, Shell
-from ...._parse.kubernetes import multus
+from ...._parse.kubernetes.networks import multus
 from ...._parse.kubernetes.resource import ResourceError
 from ...._parse.pods import probe as pod_probe
 from ...._parse.pods.failure import Failure

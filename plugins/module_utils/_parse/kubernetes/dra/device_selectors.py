@@ -13,7 +13,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.errors import ParseError
+from ...._model.base.errors import ParseError
 
 #: parts of an expression, and how deep it is nested, that are looked at
 _MOST_PARTS, _DEEPEST = 500, 40

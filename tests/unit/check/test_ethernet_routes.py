@@ -12,7 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas
     Membership,
     resolve_members,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.routes import find_paths
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.paths.routes import find_paths
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import (
     report_ports_without_lldp,

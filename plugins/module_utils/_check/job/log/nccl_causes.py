@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ..._analysis.fleet.providers import PROVIDERS
-from ..._model.run.findings import FAIL, WARN, Status
-from .nccl_machine_causes import MACHINE_CAUSES
-from .nccl_network_causes import NETWORK_CAUSES
+from ...._analysis.fleet.providers import PROVIDERS
+from ...._model.run.findings import FAIL, WARN, Status
+from .machine_causes import MACHINE_CAUSES
+from .network_causes import NETWORK_CAUSES
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
 NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {

@@ -13,13 +13,13 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.text import both_ends, cut_text, join_first
-from ..._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
-from ..._model.node.hca import Netdev
-from ..._model.node.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
-from ..schedule.link_directions import Cable, End
-from ..schedule.paths import PathTable
-from .hcas_of_fabric import Member, Membership
+from ...._model.base.text import both_ends, cut_text, join_first
+from ...._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
+from ...._model.node.hca import Netdev
+from ...._model.node.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
+from ...schedule.link_directions import Cable, End
+from ...schedule.paths import PathTable
+from ..hcas_of_fabric import Member, Membership
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
 #: rail and node

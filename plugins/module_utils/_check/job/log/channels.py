@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import count_of
-from ..._model.base.text import join_first
-from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
-from .log_sources import leave_out_forged, report_left_out
+from ...._model.base.phrases import count_of
+from ...._model.base.text import join_first
+from ...._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank
+from ...._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from .problems import check_problem
 from .ranks import ON, WHOLE, check_channels, check_communicator, check_gpu_direct, check_transport
+from .sources import leave_out_forged, report_left_out
 
 #: findings of one status that are given one by one, on ranks and on hosts each
 MOST_FINDINGS = 20_000

@@ -10,11 +10,11 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.text import join_first
-from ..._model.infiniband.fabric import SeenTopology
-from ..._model.node.hca import Hca, Port
-from .hca_locations import Topologies, find_topology_with_source
-from .hcas_of_fabric import Membership, Nodes, Subnets, find_masters
+from ...._model.base.text import join_first
+from ...._model.infiniband.fabric import SeenTopology
+from ...._model.node.hca import Hca, Port
+from ..hca_locations import Topologies, find_topology_with_source
+from ..hcas_of_fabric import Membership, Nodes, Subnets, find_masters
 
 #: node, RDMA device, number of the port
 Key = tuple[str, str, int]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import format_percent
-from ..._model.infiniband.fabric import ObservedTopologies
-from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma, is_infiniband
-from ..._model.run.findings import UNKNOWN, Finding, build_pass
-from ..schedule.coverage import Coverage
-from ..schedule.link_directions import End
-from ..schedule.paths import PathTable
-from .ethernet_ways import Neighbours, find_ethernet_paths
-from .hca_locations import find_topology_or_first_view
-from .hcas_of_fabric import Membership
+from ...._model.base.text import format_percent
+from ...._model.infiniband.fabric import ObservedTopologies
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import carries_rdma, is_infiniband
+from ...._model.run.findings import UNKNOWN, Finding, build_pass
+from ...schedule.coverage import Coverage
+from ...schedule.link_directions import End
+from ...schedule.paths import PathTable
+from ..hca_locations import find_topology_or_first_view
+from ..hcas_of_fabric import Membership
+from .ethernet_routes import Neighbours, find_ethernet_paths
 
 #: names in one finding, at most
 MOST_NAMES = 20

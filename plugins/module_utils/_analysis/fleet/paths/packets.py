@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import is_infiniband
-from .vendors import VENDORS
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import is_infiniband
+from ..vendors import VENDORS
 
 #: of queue pairs, in bytes
 _MTUS = (4096, 2048, 1024, 512, 256)

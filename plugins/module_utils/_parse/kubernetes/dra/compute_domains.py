@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
-from ..._model.boundary.words import WORD
-from ..._model.kubernetes.compute_domains import READY, ClaimingPod, ComputeDomain, ComputeDomainNode
-from .device_claims import read_pod_claims
-from .resource import (
+from ...._model.boundary.kubernetes import LABEL, SUBDOMAIN
+from ...._model.boundary.words import WORD
+from ...._model.kubernetes.compute_domains import READY, ClaimingPod, ComputeDomain, ComputeDomainNode
+from ..resource import (
     Resource,
     ResourceError,
     items_of,
@@ -25,6 +24,7 @@ from .resource import (
     text_of,
     title_of,
 )
+from .device_claims import read_pod_claims
 
 COMPUTE_DOMAIN = "ComputeDomain"
 #: nodes of a domain: an NVLink domain joins some 600 GPUs at most, and a ComputeDomain may have several cliques

@@ -7,16 +7,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import both_ends
-from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
-from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
-from ..._model.boundary.form import Form, describe_rejected
-from ..._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, LabelValue
-from ..._model.boundary.words import HOST
-from ..._model.job.nccl import PodFunction, TrainingPod
-from .core import controller_uid, parse_controller
-from .foreign import is_mirror_pod
-from .resource import (
+from ...._model.base.text import both_ends
+from ...._model.boundary.addresses import HOST_ADDRESS, HostAddress
+from ...._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
+from ...._model.boundary.form import Form, describe_rejected
+from ...._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, LabelValue
+from ...._model.boundary.words import HOST
+from ...._model.job.nccl import PodFunction, TrainingPod
+from ..core import controller_uid, parse_controller
+from ..foreign import is_mirror_pod
+from ..resource import (
     Resource,
     ResourceError,
     json_of,

@@ -12,8 +12,8 @@ import re
 import sys
 import typing
 
-from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
-from ..._model.kubernetes.device_claims import (
+from ...._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
+from ...._model.kubernetes.device_claims import (
     DeviceAlternative,
     DeviceClaim,
     DeviceClass,
@@ -24,7 +24,7 @@ from ..._model.kubernetes.device_claims import (
     SliceDevice,
     TakenClaim,
 )
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
+from ..resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
 
 CLAIM, TEMPLATE, CLASS, SLICE = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"
 #: of NVIDIA's driver for GPUs: it makes the template of its own channel, of this class

@@ -10,12 +10,12 @@ import dataclasses
 import json
 import typing
 
-from ..._model.base.load import to_data
-from ..._model.base.phrases import format_clause
-from ..._model.base.text import join_first
-from ..._model.job.nccl import HOLE, NOT_READ, TOGETHER, NcclLeftOut, NcclLog
-from ..._model.run.findings import UNKNOWN, Finding
-from ..._parse.limits import BYTES_A_VALUE, count_values
+from ...._model.base.load import to_data
+from ...._model.base.phrases import format_clause
+from ...._model.base.text import join_first
+from ...._model.job.nccl import HOLE, NOT_READ, TOGETHER, NcclLeftOut, NcclLog
+from ...._model.run.findings import UNKNOWN, Finding
+from ...._parse.limits import BYTES_A_VALUE, count_values
 
 #: of one host, or of one file of several: processes, and ranks in all their communicators. 16 GPUs that are in 255
 #: communicators each have as many

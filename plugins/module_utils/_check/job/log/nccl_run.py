@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.job.nccl import NcclCommunicator, NcclLog
-from ..._model.job.nccl_tests import NcclTests
+from ...._model.job.nccl import NcclCommunicator, NcclLog
+from ...._model.job.nccl_tests import NcclTests
 
 ByProcess = typing.Mapping[tuple[str, int], typing.Sequence[NcclCommunicator]]
 

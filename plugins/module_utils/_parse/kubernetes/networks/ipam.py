@@ -14,12 +14,12 @@ from __future__ import annotations
 import ipaddress
 import typing
 
-from ..._model.base.text import join_first
-from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
-from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
-from ..._model.boundary.words import WORD
-from ..._model.kubernetes.addresses import AddressLease, SharedPool, UnreadNode, UsedNetwork
-from .resource import (
+from ...._model.base.text import join_first
+from ...._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
+from ...._model.boundary.kubernetes import LABEL, SUBDOMAIN
+from ...._model.boundary.words import WORD
+from ...._model.kubernetes.addresses import AddressLease, SharedPool, UnreadNode, UsedNetwork
+from ..resource import (
     Resource,
     ResourceError,
     full_name_of,

@@ -14,9 +14,9 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.base.text import cut_plain
-from ..._model.boundary.addresses import ADDRESS
-from ..._model.boundary.form import describe_rejected
+from ...._model.base.text import cut_plain
+from ...._model.boundary.addresses import ADDRESS
+from ...._model.boundary.form import describe_rejected
 
 Address = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]

@@ -6,12 +6,12 @@ endpoints.
 
 from __future__ import annotations
 
-from ..._analysis.fleet.cause import Link
-from ..._analysis.measurement.completions import find_completion
-from ..._model.job.nccl import NcclLog, NcclProblem, NcclProcess
-from ..._model.measurement.completions import FLUSHED
-from ..._model.run.findings import FAIL, WARN, Finding, Status
-from ..._parse.job.nccl_problem import Completion, parse_completion
+from ...._analysis.fleet.cause import Link
+from ...._analysis.measurement.completions import find_completion
+from ...._model.job.nccl import NcclLog, NcclProblem, NcclProcess
+from ...._model.measurement.completions import FLUSHED
+from ...._model.run.findings import FAIL, WARN, Finding, Status
+from ...._parse.job.nccl_problem import Completion, parse_completion
 from .nccl_causes import NCCL_CAUSES
 from .transport_causes import TRANSPORT_CAUSES
 

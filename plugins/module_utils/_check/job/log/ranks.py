@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.providers import PROVIDERS
-from ..._model.base.phrases import count_of
-from ..._model.base.text import join_first
-from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
-from .scope import read_integer
+from ...._analysis.fleet.providers import PROVIDERS
+from ...._model.base.phrases import count_of
+from ...._model.base.text import join_first
+from ...._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
+from ...._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..scope import read_integer
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..._model.run.findings import FAIL, WARN, Status
+from ...._model.run.findings import FAIL, WARN, Status
 
 #: kind of a problem (_parse/job/transports.py): status, cause and remedy
 TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
