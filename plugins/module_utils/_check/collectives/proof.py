@@ -4,8 +4,8 @@
 
 A collective over TCP, over shared memory or over another fabric's HCAs also prints a well-formed table, and so does one
 with wrong results. A figure counts only if its run is complete and correct, and the log of the same run shows the
-transport of each channel of each rank. _check/job/log/channels.py judges the log, the communicators and the ranks, as in
-stage training. channel_verdicts.py judges each channel, and network_use.py the nodes and rails that the run used.
+transport of each channel of each rank. _check/job/log/channels.py judges the log, the communicators and the ranks, as
+in stage training. channel_verdicts.py judges each channel, and network_use.py the nodes and rails that the run used.
 """
 
 from __future__ import annotations
