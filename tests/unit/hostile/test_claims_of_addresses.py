@@ -188,7 +188,11 @@ def test_an_invalid_pool_of_a_tenant_is_a_warning_with_its_name(objects: Objects
     broken = [pool("tenant", "p", "garbage")]
     refused, findings = judge({**objects, "IPPool.nv-ipam.nvidia.com": broken})
     assert refused == set() and set(findings) == {"pools"}
-    assert findings["pools"].status == "warn" and "IPPool tenant/p" in findings["pools"].why
+    assert (
+        findings["pools"].status == "warn"
+        and "IPPool p of nv-ipam" in findings["pools"].why
+        and "(tenant/p)" in findings["pools"].why
+    )
 
 
 def test_an_invalid_pool_of_the_intent_refuses_its_fabrics(objects: Objects) -> None:
