@@ -156,9 +156,8 @@ def test_driver_that_the_values_disable_goes_from_all_nodes_at_once(plan: Plan) 
         (None, {"status": {**RELEASE, "chart": "gpu-operator-v26.3.3"}}),
         (None, {"status": {**RELEASE, "status": "failed"}, "serves": False}),
         (None, {"operator": "kueue", "drains": False}),
-        (None, {"operator": "sriov-network-operator"}),
     ],
-    ids=["driver of the host", "no policy", "first installation", "equal", "never served", "no driver", "SR-IOV"],
+    ids=["driver of the host", "no policy", "first installation", "equal", "never served", "no driver"],
 )
 def test_what_restarts_no_driver_asks_for_no_node(plan: Plan, cluster: typing.Any, changes: Data) -> None:
     assert "restarts the driver of" not in plan(cluster, **changes)["summary"]
@@ -204,7 +203,11 @@ def olm() -> typing.Iterator[OlmWorld]:
 
 
 def install(
-    made: OlmWorld, version: str, effects: typing.Iterable[UpgradeEffect] = (), check_mode: bool = False
+    made: OlmWorld,
+    version: str,
+    effects: typing.Iterable[UpgradeEffect] = (),
+    check_mode: bool = False,
+    operator: str = "gpu-operator",
 ) -> tuple[OperatorStatus, list[OperatorUpgrade]]:
     """Request a version. ``effects`` are the answers about its upgrade, in turn."""
     asked: list[OperatorUpgrade] = []
@@ -217,7 +220,7 @@ def install(
     installer = Installer(
         made.client(made.url), time.monotonic, lambda seconds: None, lambda line: None, lambda: "x", 120.0, ask=ask
     )
-    wish = DesiredOperator("gpu", SPACE, version=version, operator="gpu-operator")
+    wish = DesiredOperator("gpu", SPACE, version=version, operator=operator)
     facts, _outcomes = installer.run((wish,), check_mode, 60.0)
     return facts.operators[0], asked
 
@@ -244,6 +247,13 @@ def test_upgrade_by_olm_is_asked_before_the_first_write_and_before_the_approval(
     assert asked == [OperatorUpgrade("gpu-operator", "gpu.v1.0.0 -> gpu.v1.1.0")] * 2
     # what is installed asks for nothing
     assert install(olm, "1.1.0")[1] == []
+
+
+def test_upgrade_of_the_sriov_operator_is_asked_in_its_namespace(olm: OlmWorld) -> None:
+    assert install(olm, "1.0.0", operator="sriov-network-operator")[1] == []
+    stand, asked = install(olm, "1.1.0", [HELD], operator="sriov-network-operator")
+    assert stand.phase == "failed"
+    assert asked == [OperatorUpgrade("sriov-network-operator", "gpu.v1.0.0 -> gpu.v1.1.0", namespace=SPACE)]
 
 
 def test_effect_is_that_of_the_plan_of_stage_network() -> None:
