@@ -182,6 +182,34 @@ def test_upgrade_of_the_network_operator_asks_for_the_nodes_of_its_driver(plan: 
     assert "restarts the driver of" not in plan(still, **wanted)["summary"]
 
 
+def node_policy(name: str, place: str, **changes: typing.Any) -> Data:
+    spec = {"ofedDriver": {"version": "doca3", "upgradePolicy": {**SERIAL, **changes}}, "nodeSelector": {"for": place}}
+    return {"kind": "NicNodePolicy", "metadata": {"name": name}, "spec": spec}
+
+
+def test_upgrade_of_the_network_operator_asks_for_the_nodes_of_each_nic_node_policy(plan: Plan) -> None:
+    nodes = tuple(node(name, {**NIC, "for": name[:1]}) for name in ("a0", "a1", "other-team"))
+    wanted = {"operator": "network-operator", "status": {**RELEASE, "chart": "network-operator-25.7.0"}}
+    only = plan(Cluster(Node=nodes, NicNodePolicy=(node_policy("b", "o"),)), **wanted)
+    assert only["summary"].endswith(f"restarts the driver of 1 node: {OTHER}")
+    still = node_policy("c", "a", autoUpgrade=False)
+    assert "a0" not in plan(Cluster(Node=nodes, NicNodePolicy=(still, node_policy("b", "o"))), **wanted)["summary"]
+    with pytest.raises(RdmaError, match="no controller recreates these pods: shop/train"):
+        plan(Cluster(Node=nodes, NicNodePolicy=(node_policy("b", "o"),), Pod=(bare_pod("other-team"),)), **wanted)
+    # each policy takes its own turns
+    both = (node_policy("b", "o"), node_policy("c", "a"))
+    with pytest.raises(
+        RdmaError, match=r"\(NicNodePolicy b\).*together they may take down 2 nodes.*max_unavailable to 2"
+    ):
+        plan(Cluster(Node=nodes, NicNodePolicy=both), **wanted)
+    assert plan(Cluster(Node=nodes, NicNodePolicy=both), {"node_pool": {"max_unavailable": 2}}, **wanted)["needed"]
+    wide = node_policy("c", "a", maxParallelUpgrades=2)
+    with pytest.raises(RdmaError, match="of NicNodePolicy c to 1"):
+        plan(Cluster(Node=nodes, NicNodePolicy=(wide,)), **wanted)
+    with pytest.raises(RdmaError, match="NicNodePolicy objects not read"):
+        plan(Cluster(Node=nodes, NicNodePolicy=ApiError(403, "Forbidden", "cannot list", "GET")), **wanted)
+
+
 def test_role_asks_with_the_intent_right_before_helm() -> None:
     look = yaml.safe_load((TASKS / "release_look.yml").read_text(encoding="utf-8"))
     (asked,) = [task["linerate.rdma.helm_release_plan"] for task in look if "linerate.rdma.helm_release_plan" in task]

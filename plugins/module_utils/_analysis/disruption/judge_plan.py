@@ -29,6 +29,7 @@ _ESSENTIAL = (
     "SriovNetworkPoolConfig",
     "SriovOperatorConfig",
     "NicClusterPolicy",
+    "NicNodePolicy",
     "ClusterPolicy",
     "NicConfigurationTemplate",
     *HOST_KINDS,

@@ -84,7 +84,7 @@ class DriverChange:
     """A change of the driver that NVIDIA's network operator loads on nodes by its NicClusterPolicy, or the GPU operator
     by its ClusterPolicy.
 
-    :ivar policy: name of the NicClusterPolicy or ClusterPolicy
+    :ivar policy: name of the NicClusterPolicy or ClusterPolicy; of a NicNodePolicy, its kind and name
     :ivar action: ``load`` for a new or changed driver, ``remove``, ``reload`` for the driver of GPUs
     :ivar reason: the change, as text
     :ivar at_once: number of nodes that the operator drains at the same time; None for no limit
@@ -95,7 +95,7 @@ class DriverChange:
     :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
-    policy: Subdomain
+    policy: str
     action: DriverAction
     reason: str
     at_once: typing.Optional[int] = 1

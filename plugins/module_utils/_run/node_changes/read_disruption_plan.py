@@ -46,7 +46,7 @@ from .read_driver_changes import list_upgraded_drivers, read_driver_change, read
 from .read_turns import TurnReader
 
 #: of another kind of cluster: where the API server does not know them, there are none
-_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "ClusterPolicy")
+_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "NicNodePolicy", "ClusterPolicy")
 #: of the SR-IOV network operator: an upgrade of an operator that does not serve them brings them
 _OF_SRIOV = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig")
 _T = typing.TypeVar("_T")
