@@ -20,7 +20,8 @@ description:
     waits up to 90 seconds. Then it fails and names that run, its host and the time since when it holds the Lease.
   - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has
     expired. A Lease expires after 60 seconds without renewal while a module works, and after 900 seconds between two
-    modules.
+    modules. Because the clocks of API servers may differ, the module watches an expired Lease for that time, and takes
+    it over only if it does not change.
   - The next run takes over the Lease of a dead holder. A module that has lost the Lease stops before its next change.
   - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It
     belongs right before a task of another collection that writes, such as one that runs Helm, because that does not ask

@@ -17,9 +17,10 @@ description:
   - Fails if the upgrade can restart drivers (O(drains)) and C(disruption) of O(cluster) is V(none). A first
     installation is always permitted.
   - Before an upgrade of C(gpu-operator) or C(network-operator), reads on which nodes of the cluster the operator then
-    restarts its driver, in the inventory or not. It names them in RV(summary). It fails if their pods, their
-    C(PodDisruptionBudgets), other operators or the limit C(node_pool) of O(cluster) do not permit it, as
-    M(linerate.rdma.sriov_plan) does.
+    restarts its driver, in the inventory or not. Before an upgrade of C(sriov-network-operator), reads on which nodes
+    it restarts its config daemon, and with C(configurationMode) V(systemd) reboots them. It names them in RV(summary).
+    It fails if their pods, their C(PodDisruptionBudgets), other operators or the limit C(node_pool) of O(cluster) do
+    not permit a drain or reboot, as M(linerate.rdma.sriov_plan) does.
   - Fails if the upgrade replaces values of node feature discovery and C(disruption) is V(none), because it can remove
     labels by which other operators select nodes.
   - Fails if the release has a newer version of the chart than O(version), unless its operator never served.
@@ -106,7 +107,7 @@ extends_documentation_fragment:
   - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
 requirements:
-  - kubernetes >= 24.2.0, for an upgrade of C(gpu-operator) or C(network-operator)
+  - kubernetes >= 24.2.0, for an upgrade of C(gpu-operator), C(network-operator) or C(sriov-network-operator)
 """
 
 EXAMPLES = r"""
@@ -133,8 +134,8 @@ needed:
   returned: success
   type: bool
 summary:
-  description: The changes as text, with the keys of the values that change, and the nodes on which the operator
-    restarts its driver. Empty if the release is not upgraded.
+  description: The changes as text, with the keys of the values that change, and the nodes that the upgrade
+    changes. Empty if the release is not upgraded.
   returned: success
   type: str
   sample: "chart gpu-operator-v26.3.0 -> v26.3.3; can restart drivers and drain nodes; restarts the driver of 2 nodes:
@@ -158,7 +159,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import RESTARTS_DRIVERS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import CHANGES_NODES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
     DesiredRelease,
@@ -185,7 +186,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     planned = plan_release(
         wanted, options["status"], intent.disruption, options["timeout"], options["may_wait"], options["waited_for"]
     )
-    if planned.upgrade is not None and planned.upgrade.operator in RESTARTS_DRIVERS:
+    if planned.upgrade is not None and planned.upgrade.operator in CHANGES_NODES:
         waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
         effect = read_upgrade_effect(connect(module), planned.upgrade, list_nodes(module), intent, waivers)
         planned = add_effect(planned, wanted, effect)

@@ -74,6 +74,11 @@ allowed:
   description: Whether the objects may be applied.
   returned: success
   type: bool
+forbidden:
+  description: Whether a known reason forbids to apply the objects. V(false) if a state is only unknown, such as that of
+    an operator which check mode does not install.
+  returned: success
+  type: bool
 refused:
   description:
     - Why the objects may not be applied, for each node or pool, with the remedy. It names the key of C(rdma_cluster)
@@ -134,7 +139,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
+    is_forbidden,
+    list_refusals,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.plan_text import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import make_untouched_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
@@ -183,6 +191,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     refused = list_refusals(intent, planned, nodes, waivers)
     return {
         "allowed": not refused,
+        "forbidden": is_forbidden(intent, planned, nodes, waivers),
         "refused": list(refused),
         "lines": list(describe_plan(planned)),
         "plan": to_data(planned),

@@ -16,7 +16,7 @@ from .._model.base.text import join_first
 from .._model.intent.intent import Disruption
 from .._model.operators.chart_versions import find_chart_version, is_older, is_same
 from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
-from .._model.operators.operators import NFD
+from .._model.operators.operators import NFD, SRIOV
 from .mirror import merge
 
 #: states of a revision that Helm has not completed
@@ -64,7 +64,7 @@ class ReleasePlan:
     :ivar other_chart: whether the release has another version of the chart
     :ivar summary: the changes, as text; empty if the release is not upgraded
     :ivar wait_seconds: seconds for which a revision that is not completed must stay unchanged to count as interrupted
-    :ivar upgrade: upgrade of an operator that restarts drivers of nodes; None if the release is not upgraded, if its
+    :ivar upgrade: upgrade of an operator that changes nodes; None if the release is not upgraded, if its
         operator never served, or if the run waits
     """
 
@@ -158,13 +158,28 @@ def plan_release(
     summary = "; ".join([*changes, *effects]) if changes else ""
     upgrade = None
     if changes and wanted.drains and not first and not left:
-        driver = _find_value(_select_changes(before, values), ("driver",))
-        upgrade = OperatorUpgrade(wanted.operator, "; ".join(changes), driver if isinstance(driver, dict) else {})
+        upgrade = _describe_upgrade(wanted, "; ".join(changes), before, values)
     return ReleasePlan(values, bool(changes), summary, left, other, upgrade)
 
 
+def _describe_upgrade(
+    wanted: DesiredRelease, text: str, before: typing.Mapping[str, typing.Any], values: typing.Mapping[str, typing.Any]
+) -> OperatorUpgrade:
+    """Return the upgrade of an operator that changes nodes, with those new values that determine what it does to them.
+
+    :param text: the changes, as text
+    :param before: values of the existing release
+    :param values: values of the next revision
+    """
+    if wanted.operator == SRIOV:
+        mode = _find_value(values, ("sriovOperatorConfig", "configurationMode"))
+        return OperatorUpgrade(SRIOV, text, namespace=wanted.namespace, mode=mode if isinstance(mode, str) else "")
+    driver = _find_value(_select_changes(before, values), ("driver",))
+    return OperatorUpgrade(wanted.operator, text, driver if isinstance(driver, dict) else {})
+
+
 def add_effect(planned: ReleasePlan, wanted: DesiredRelease, effect: UpgradeEffect) -> ReleasePlan:
-    """Return the plan of a release with the nodes on which the upgrade restarts a driver in its summary.
+    """Return the plan of a release with the nodes that the upgrade changes in its summary.
 
     :param effect: nodes of the upgrade, and the reasons against it
     :raises RdmaError: there are reasons against the upgrade

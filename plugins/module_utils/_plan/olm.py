@@ -20,6 +20,7 @@ from .._analysis.controllers.olm.state import (
 from .._model.base.text import join_first
 from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
 from .._model.operators.olm import OPENSHIFT_CATALOGS, DesiredOperator, OperatorStatus, Package, Subscription
+from .._model.operators.operators import SRIOV
 from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
@@ -139,7 +140,7 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
 
 
 def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> dict[tuple[str, str], OperatorUpgrade]:
-    """Return the upgrades of operators that restart drivers of nodes, by namespace and package. A Subscription that the
+    """Return the upgrades of operators that change nodes, by namespace and package. A Subscription that the
     collection did not create is not upgraded.
 
     :param wishes: requested operators
@@ -151,7 +152,9 @@ def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> d
         if wish.operator and wish.upgrade and there is not None and there.ours and there.installed:
             version = find_pinned_version(dataclasses.replace(wish, channel=wish.channel or there.channel), seen)
             if version not in ("", there.installed):
-                found[there.namespace, wish.package] = OperatorUpgrade(wish.operator, f"{there.installed} -> {version}")
+                text = f"{there.installed} -> {version}"
+                place = there.namespace if wish.operator == SRIOV else ""
+                found[there.namespace, wish.package] = OperatorUpgrade(wish.operator, text, namespace=place)
     return found
 
 

@@ -14,12 +14,12 @@ from .._model.intent.intent import Intent
 from .._model.operators.drivers import OF_GPUS, OF_NICS
 from .._model.operators.olm import OPENSHIFT_CATALOGS
 from .._model.operators.operators import (
+    CHANGES_NODES,
     GPU,
     KUEUE,
     MADE_FOR,
     NETWORK,
     NFD,
-    RESTARTS_DRIVERS,
     SRIOV,
     TABLE,
     TRAINER,
@@ -35,7 +35,6 @@ from .._render.cluster.operators import render_worker_sources
 from .operator_requests import ChartWish, OperatorRequests, PackageWish
 
 #: operators of which another release, or other values, can restart drivers of nodes. They drain the nodes for that
-_OF_DRIVERS = (SRIOV, NETWORK, GPU)
 #: operators with webhooks of failurePolicy Fail for the jobs of all namespaces [kubernetes-sigs/kueue
 #: charts/kueue/templates/webhook/webhook.yaml]
 _GUARDS = (KUEUE,)
@@ -109,7 +108,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             chart.repository,
             chart.version,
             collect_values(operator, intent, wishes),
-            operator.name in _OF_DRIVERS,
+            operator.name in CHANGES_NODES,
             _has_served(operator, seen),
             _is_pinned(operator, wishes),
             wishes.charts.get(operator.name, ChartWish()).values is not None,
@@ -230,8 +229,8 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     return tuple(
         {
             **found,
-            "upgrade": intent.cluster.disruption != "none" or row.operator.name not in _OF_DRIVERS,
-            **({"operator": row.operator.name} if row.operator.name in RESTARTS_DRIVERS else {}),
+            "upgrade": intent.cluster.disruption != "none" or row.operator.name not in CHANGES_NODES,
+            **({"operator": row.operator.name} if row.operator.name in CHANGES_NODES else {}),
         }
         for row in _list_needed_operators(intent, seen, wishes)
         if _wants_package(row.operator, seen, wishes) and (found := find_package(row.operator, wishes)) is not None
@@ -297,7 +296,7 @@ def may_restart_drivers(intent: Intent, seen: OperatorsSeen, wishes: OperatorReq
     if not seen.olm:
         return any(release.drains for release in list_releases(intent, seen, wishes))
     return any(
-        row.operator.name in _OF_DRIVERS
+        row.operator.name in CHANGES_NODES
         and row.operator.package is not None
         and _wants_package(row.operator, seen, wishes)
         and (not seen.packages.get(row.operator.name) or _requests_version(row.operator, wishes))

@@ -427,7 +427,8 @@ def test_a_namespace_that_a_tenant_makes_meanwhile_gets_no_labels_and_no_objects
         api.stop()
 
 
-def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_our_label() -> None:
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_our_label(check_mode: bool) -> None:
     api = FakeApi()
     theirs: Resource = {
         "kind": "Namespace",
@@ -440,7 +441,8 @@ def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_ou
         labels = {"app.kubernetes.io/managed-by": "linerate.rdma", "pod-security.kubernetes.io/enforce": "privileged"}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE, "labels": labels}}
         inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": SPACE}}
-        outcomes = apply_all(FakeApi.client(api.url), [("", namespace), ("", inside)], False, absent=[SPACE])
+        outcomes = apply_all(FakeApi.client(api.url), [("", namespace), ("", inside)], check_mode, absent=[SPACE])
+        # check mode says of no object that it would change it either
         assert [(item.applied.action, item.changed) for item in outcomes] == [("refused", False)] * 2
         assert "another client has created it since then" in outcomes[0].applied.refusal
         found = api.object(f"/api/v1/namespaces/{SPACE}")

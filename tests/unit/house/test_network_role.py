@@ -41,7 +41,7 @@ with open(place + "/answers.json") as file:
     answers = json.load(file).get(step, [{}])
 number = sum(done[0] == step for done in steps)
 with open(place + "/steps.json", "w") as file:
-    json.dump([*steps, (step, module.check_mode, module.params["given"])], file)
+    json.dump([*steps, (step, module.check_mode, {**module.params["given"], "shows": module._diff})], file)
 module.exit_json(**answers[min(number, len(answers) - 1)])
 """
 
@@ -125,3 +125,22 @@ def test_the_gate_is_asked_once_for_a_change_that_takes_no_node_down(
     steps = play(tmp_path, *arguments, sriov_plan=[plan])
     assert len(mode_of(steps, "sriov_plan")) == 1
     assert mode_of(steps, "custom_resources") == mode_of(steps, "sriov_sync") == [check_mode]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "plan", "shows"),
+    [
+        (("--diff",), {"allowed": True}, True),
+        (("--diff",), {"allowed": False, "forbidden": True}, False),
+        (("--diff",), {"allowed": False, "forbidden": False}, False),
+        (("--check", "--diff"), {"allowed": False, "forbidden": True}, False),
+        # an operator that check mode does not install
+        (("--check", "--diff"), {"allowed": False, "forbidden": False}, True),
+        ((), {"allowed": True}, False),
+    ],
+)
+def test_diff_shows_no_change_of_what_the_plan_refuses(
+    tmp_path: pathlib.Path, arguments: tuple[str, ...], plan: dict[str, typing.Any], shows: bool
+) -> None:
+    steps = play(tmp_path, *arguments, sriov_plan=[{**plan, "counts": {"lines": 0}}])
+    assert [given["shows"] for step, _check_mode, given in steps if step == "custom_resources"] == [shows]

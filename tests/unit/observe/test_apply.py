@@ -167,6 +167,21 @@ def test_check_mode_shows_what_the_server_cannot_judge_yet() -> None:
     assert actions(apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)) == [("one", "refused")]
 
 
+def test_check_mode_refuses_what_is_in_a_namespace_that_is_refused() -> None:
+    refuse = {
+        "operator": ApiError(403, "Forbidden", "cannot patch namespaces", "PATCH"),
+        "one": ApiError(404, "NotFound", 'namespaces "operator" not found', "PATCH"),
+    }
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "operator"}}
+    inside = thing("one")
+    inside["metadata"]["namespace"] = "operator"
+    for check_mode in (True, False):
+        cluster = typing.cast(Cluster, Api(refuse=refuse))
+        outcomes = apply_all(cluster, [("", space), ("f", inside)], check_mode, pause=lambda seconds: None)
+        assert actions(outcomes) == [("operator", "refused"), ("one", "refused")]
+        assert not any(outcome.changed for outcome in outcomes)
+
+
 def test_a_refusal_keeps_nobody_back() -> None:
     api = Api(refuse={"one": FORBIDDEN})
     first, second = apply_all(typing.cast(Cluster, api), [("compute", thing("one")), ("storage", thing("two"))], False)

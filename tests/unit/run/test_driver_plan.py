@@ -76,6 +76,7 @@ class Cluster(Paged):
         self.objects: dict[str, typing.Any] = {
             "Node": NODES,
             "NicClusterPolicy": (),
+            "NicNodePolicy": MISSING,
             "MachineConfigPool": MISSING,
             "PodDisruptionBudget": (),
             "MaintenanceOperatorConfig": (),

@@ -831,6 +831,27 @@ def test_an_approval_that_is_refused(served: Served, monkeypatch: pytest.MonkeyP
     assert "docs/rbac/operators-olm.yml" in failed(run(world), "cannot be approved: installplans is forbidden").remedy
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"), [(429, "TooManyRequests"), (409, "Conflict"), (503, "ServiceUnavailable")]
+)
+def test_approval_is_sent_again_after_a_temporary_error(
+    served: Served, monkeypatch: pytest.MonkeyPatch, status: int, reason: str
+) -> None:
+    world = served()
+    real, refused = world.write, []
+
+    def write(method: str, path: str, body: Resource, **more: typing.Any) -> tuple[int, Resource]:
+        if method == "PATCH" and "/installplans/" in path and len(refused) < 2:
+            refused.append(path)
+            return status, {"kind": "Status", "code": status, "reason": reason, "message": "not now"}
+        return real(method, path, body, **more)
+
+    monkeypatch.setattr(world, "write", write)
+    answer = run(world)
+    assert answer.only.phase == "ready" and len(refused) == 2
+    assert any("could not be approved yet" in line and "not now" in line for line in answer.said)
+
+
 def test_an_object_that_is_refused_names_its_operator(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     world = served()
     real = world.write

@@ -156,9 +156,8 @@ def test_driver_that_the_values_disable_goes_from_all_nodes_at_once(plan: Plan) 
         (None, {"status": {**RELEASE, "chart": "gpu-operator-v26.3.3"}}),
         (None, {"status": {**RELEASE, "status": "failed"}, "serves": False}),
         (None, {"operator": "kueue", "drains": False}),
-        (None, {"operator": "sriov-network-operator"}),
     ],
-    ids=["driver of the host", "no policy", "first installation", "equal", "never served", "no driver", "SR-IOV"],
+    ids=["driver of the host", "no policy", "first installation", "equal", "never served", "no driver"],
 )
 def test_what_restarts_no_driver_asks_for_no_node(plan: Plan, cluster: typing.Any, changes: Data) -> None:
     assert "restarts the driver of" not in plan(cluster, **changes)["summary"]
@@ -183,6 +182,34 @@ def test_upgrade_of_the_network_operator_asks_for_the_nodes_of_its_driver(plan: 
     assert "restarts the driver of" not in plan(still, **wanted)["summary"]
 
 
+def node_policy(name: str, place: str, **changes: typing.Any) -> Data:
+    spec = {"ofedDriver": {"version": "doca3", "upgradePolicy": {**SERIAL, **changes}}, "nodeSelector": {"for": place}}
+    return {"kind": "NicNodePolicy", "metadata": {"name": name}, "spec": spec}
+
+
+def test_upgrade_of_the_network_operator_asks_for_the_nodes_of_each_nic_node_policy(plan: Plan) -> None:
+    nodes = tuple(node(name, {**NIC, "for": name[:1]}) for name in ("a0", "a1", "other-team"))
+    wanted = {"operator": "network-operator", "status": {**RELEASE, "chart": "network-operator-25.7.0"}}
+    only = plan(Cluster(Node=nodes, NicNodePolicy=(node_policy("b", "o"),)), **wanted)
+    assert only["summary"].endswith(f"restarts the driver of 1 node: {OTHER}")
+    still = node_policy("c", "a", autoUpgrade=False)
+    assert "a0" not in plan(Cluster(Node=nodes, NicNodePolicy=(still, node_policy("b", "o"))), **wanted)["summary"]
+    with pytest.raises(RdmaError, match="no controller recreates these pods: shop/train"):
+        plan(Cluster(Node=nodes, NicNodePolicy=(node_policy("b", "o"),), Pod=(bare_pod("other-team"),)), **wanted)
+    # each policy takes its own turns
+    both = (node_policy("b", "o"), node_policy("c", "a"))
+    with pytest.raises(
+        RdmaError, match=r"\(NicNodePolicy b\).*together they may take down 2 nodes.*max_unavailable to 2"
+    ):
+        plan(Cluster(Node=nodes, NicNodePolicy=both), **wanted)
+    assert plan(Cluster(Node=nodes, NicNodePolicy=both), {"node_pool": {"max_unavailable": 2}}, **wanted)["needed"]
+    wide = node_policy("c", "a", maxParallelUpgrades=2)
+    with pytest.raises(RdmaError, match="of NicNodePolicy c to 1"):
+        plan(Cluster(Node=nodes, NicNodePolicy=(wide,)), **wanted)
+    with pytest.raises(RdmaError, match="NicNodePolicy objects not read"):
+        plan(Cluster(Node=nodes, NicNodePolicy=ApiError(403, "Forbidden", "cannot list", "GET")), **wanted)
+
+
 def test_role_asks_with_the_intent_right_before_helm() -> None:
     look = yaml.safe_load((TASKS / "release_look.yml").read_text(encoding="utf-8"))
     (asked,) = [task["linerate.rdma.helm_release_plan"] for task in look if "linerate.rdma.helm_release_plan" in task]
@@ -204,7 +231,11 @@ def olm() -> typing.Iterator[OlmWorld]:
 
 
 def install(
-    made: OlmWorld, version: str, effects: typing.Iterable[UpgradeEffect] = (), check_mode: bool = False
+    made: OlmWorld,
+    version: str,
+    effects: typing.Iterable[UpgradeEffect] = (),
+    check_mode: bool = False,
+    operator: str = "gpu-operator",
 ) -> tuple[OperatorStatus, list[OperatorUpgrade]]:
     """Request a version. ``effects`` are the answers about its upgrade, in turn."""
     asked: list[OperatorUpgrade] = []
@@ -217,7 +248,7 @@ def install(
     installer = Installer(
         made.client(made.url), time.monotonic, lambda seconds: None, lambda line: None, lambda: "x", 120.0, ask=ask
     )
-    wish = DesiredOperator("gpu", SPACE, version=version, operator="gpu-operator")
+    wish = DesiredOperator("gpu", SPACE, version=version, operator=operator)
     facts, _outcomes = installer.run((wish,), check_mode, 60.0)
     return facts.operators[0], asked
 
@@ -244,6 +275,13 @@ def test_upgrade_by_olm_is_asked_before_the_first_write_and_before_the_approval(
     assert asked == [OperatorUpgrade("gpu-operator", "gpu.v1.0.0 -> gpu.v1.1.0")] * 2
     # what is installed asks for nothing
     assert install(olm, "1.1.0")[1] == []
+
+
+def test_upgrade_of_the_sriov_operator_is_asked_in_its_namespace(olm: OlmWorld) -> None:
+    assert install(olm, "1.0.0", operator="sriov-network-operator")[1] == []
+    stand, asked = install(olm, "1.1.0", [HELD], operator="sriov-network-operator")
+    assert stand.phase == "failed"
+    assert asked == [OperatorUpgrade("sriov-network-operator", "gpu.v1.0.0 -> gpu.v1.1.0", namespace=SPACE)]
 
 
 def test_effect_is_that_of_the_plan_of_stage_network() -> None:

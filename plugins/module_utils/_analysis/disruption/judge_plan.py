@@ -29,6 +29,7 @@ _ESSENTIAL = (
     "SriovNetworkPoolConfig",
     "SriovOperatorConfig",
     "NicClusterPolicy",
+    "NicNodePolicy",
     "ClusterPolicy",
     "NicConfigurationTemplate",
     *HOST_KINDS,
@@ -163,11 +164,37 @@ def list_refusals(
         waived; waivers of other findings are ignored
     :param stage: stage that makes the change, which the remedies name
     """
-    refused = (
+    refused = _find_refusals(cluster, planned, inventory, waivers)
+    texts = (f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
+    return tuple(text.replace("stage network", f"stage {stage}") for text in texts)
+
+
+def is_forbidden(
+    cluster: ClusterIntent,
+    planned: DisruptionPlan,
+    inventory: typing.Sequence[str],
+    waivers: typing.Sequence[Waiver] = (),
+) -> bool:
+    """Return whether a known reason forbids to apply the objects. Return False if they are only refused because a state
+    is unknown, such as that of an operator which check mode does not install.
+
+    :param cluster: settings of the intent that all fabrics share
+    :param planned: planned drains and reboots
+    :param inventory: names of the nodes of the inventory
+    :param waivers: waivers of the intent
+    """
+    return any(finding.status == FAIL for finding in _find_refusals(cluster, planned, inventory, waivers))
+
+
+def _find_refusals(
+    cluster: ClusterIntent,
+    planned: DisruptionPlan,
+    inventory: typing.Sequence[str],
+    waivers: typing.Sequence[Waiver],
+) -> list[Finding]:
+    return [
         finding
         for finding in check_plan(cluster, planned, inventory)
         if finding.status in (FAIL, UNKNOWN)
         and not (finding.check == UPLINK and any(waiver.covers(finding) for waiver in waivers))
-    )
-    texts = (f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
-    return tuple(text.replace("stage network", f"stage {stage}") for text in texts)
+    ]

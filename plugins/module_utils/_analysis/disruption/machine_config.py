@@ -64,7 +64,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         )
         members = tuple(node for node in machines.nodes if reasons and find_machine_pool(node, machines.pools) == pool)
         for node in members:
-            nodes[node.name] = _add_pool_reboot(
+            nodes[node.name] = add_pool_reboot(
                 nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines
             )
             missed[node.name] = [config for config in new if config not in mine]
@@ -88,7 +88,12 @@ def left_paused(pool: MachinePool) -> bool:
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
-def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
+def add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
+    """Return the plan of a node with the reboot by its MachineConfigPool. A node whose plan is unknown is unchanged.
+
+    :param reasons: the configurations, as text
+    :param machines: objects of the cluster
+    """
     if node.action == "unknown":
         return node
     here = [pod for pod in machines.list_pods(node.node) if is_evicted(pod, True, "")]

@@ -92,8 +92,8 @@ def plan_node(
         return add_link_users(add_undrained_users(planned, renames if held else (), users), links)
     lost = list_disturbed_functions(wanted, state)
     if action == "reboot":
-        return _add_pods(planned, node, live, prefix, lost)
-    return add_link_users(_add_pods(planned, node, live, prefix, lost), links) if action == "drain" else planned
+        return add_pods(planned, node, live, prefix, lost)
+    return add_link_users(add_pods(planned, node, live, prefix, lost), links) if action == "drain" else planned
 
 
 def _list_doubts(
@@ -200,7 +200,7 @@ def _name_interface(interface: StateInterface) -> str:
     return f"{interface.name} {interface.address}".strip()
 
 
-def _add_pods(
+def add_pods(
     planned: NodePlan, node: ClusterNode, live: Live, prefix: str, functions: typing.Container[str]
 ) -> NodePlan:
     """Return the plan of a node with the pods that it evicts, and with those that lose virtual functions although the

@@ -49,7 +49,7 @@ def name_pool(pool: PoolPlan) -> str:
     if pool.driver == "reload":
         return f"driver of ClusterPolicy {pool.name}"
     if pool.driver:
-        return f"driver of NicClusterPolicy {pool.name}"
+        return f"driver of {pool.nic_policy}"
     return f"pool {pool.name}" if pool.name else "default pool"
 
 

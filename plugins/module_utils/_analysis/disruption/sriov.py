@@ -55,7 +55,7 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
         wanted = functools.partial(find_wanted, every)
         nodes.append(add_firmware_blockers(planned_node, node, live.states.get(name), wanted, writers))
     planned = DisruptionPlan(
-        tuple(nodes), _list_pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
+        tuple(nodes), list_pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
     )
     return merge(
         planned,
@@ -123,9 +123,15 @@ def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
-def _list_pools(
+def list_pools(
     nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live
 ) -> tuple[PoolPlan, ...]:
+    """Return the order in which the operator drains or reboots nodes, by SriovNetworkPoolConfig.
+
+    :param nodes: plans of the nodes
+    :param known: nodes of the cluster, by name
+    :param live: present state of the cluster
+    """
     alone = tuple(node.node for node in nodes if node.undrained and node.loses_link)
     undrained = {node.node for node in nodes if node.undrained}
     names = tuple(name for name in list_disturbed(nodes) if name not in undrained)

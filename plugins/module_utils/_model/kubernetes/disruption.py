@@ -284,6 +284,11 @@ class PoolPlan:
     driver: DriverAction = ""
     undrained: bool = False
 
+    @property
+    def nic_policy(self) -> str:
+        """The kind and name of the policy with the driver of NICs."""
+        return self.name if " " in self.name else f"NicClusterPolicy {self.name}"
+
 
 @dataclasses.dataclass(frozen=True)
 class DisruptionPlan:

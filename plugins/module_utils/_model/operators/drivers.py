@@ -11,7 +11,7 @@ import typing
 
 from ..base.phrases import count_of
 from ..base.text import join_first
-from ..boundary.kubernetes import LabelValue, ObjectName, Subdomain
+from ..boundary.kubernetes import Label, LabelValue, ObjectName, Subdomain
 from ..boundary.words import Version, Word
 from ..kubernetes.disruption import DriverAction, LabelSelector
 
@@ -84,7 +84,7 @@ class DriverChange:
     """A change of the driver that NVIDIA's network operator loads on nodes by its NicClusterPolicy, or the GPU operator
     by its ClusterPolicy.
 
-    :ivar policy: name of the NicClusterPolicy or ClusterPolicy
+    :ivar policy: name of the NicClusterPolicy or ClusterPolicy; of a NicNodePolicy, its kind and name
     :ivar action: ``load`` for a new or changed driver, ``remove``, ``reload`` for the driver of GPUs
     :ivar reason: the change, as text
     :ivar at_once: number of nodes that the operator drains at the same time; None for no limit
@@ -95,7 +95,7 @@ class DriverChange:
     :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
-    policy: Subdomain
+    policy: str
     action: DriverAction
     reason: str
     at_once: typing.Optional[int] = 1
@@ -107,35 +107,45 @@ class DriverChange:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorUpgrade:
-    """Another release of an operator of NVIDIA, or other values of its chart. Either can change its driver, which the
-    operator then restarts on all nodes that have it.
+    """Another release of an operator, or other values of its chart. Either can change the driver of an operator of
+    NVIDIA, which it then restarts on all nodes that have it, and what the SR-IOV network operator runs on nodes.
 
     :ivar operator: name of the operator; an operator without a driver restarts nothing
     :ivar text: the upgrade, as text, such as ``chart gpu-operator-v26.3.0 -> v26.3.3``
     :ivar driver: fields of ``spec.driver`` of the ClusterPolicy that the upgrade sets; empty if it sets none
+    :ivar namespace: namespace of the SR-IOV network operator; empty for the operators of NVIDIA, whose objects have no
+        namespace
+    :ivar mode: configurationMode of the SriovOperatorConfig that the upgrade sets; empty if it sets none
     """
 
     operator: str
     text: str
     driver: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    namespace: Label = ""
+    mode: Word = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class UpgradeEffect:
     """The effect of the upgrade of an operator on nodes, and the reasons why it must not begin now.
 
-    :ivar nodes: nodes on which it restarts a driver; those outside of the inventory are marked
+    :ivar nodes: nodes that it changes; those outside of the inventory are marked
     :ivar refused: reasons against it, each with its remedy; empty if it may begin
+    :ivar verb: what it does to the nodes, as text
+    :ivar limit: how many of the nodes at the same time, and what else is known, as text; empty for nothing
     """
 
     nodes: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    verb: str = "restarts the driver of"
+    limit: str = ""
 
     @property
     def text(self) -> str:
         """The effect as text, such as ``restarts the driver of 2 nodes: a, b``."""
         names = f": {join_first(self.nodes)}" if self.nodes else ""
-        return f"restarts the driver of {count_of(len(self.nodes), 'node')}{names}"
+        limit = f" ({self.limit})" if self.limit else ""
+        return f"{self.verb} {count_of(len(self.nodes), 'node')}{names}{limit}"
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:

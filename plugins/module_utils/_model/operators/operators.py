@@ -35,8 +35,8 @@ GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 MADE_FOR = "linerate.rdma/operator"
 SRIOV = "sriov-network-operator"
 NFD, NETWORK, GPU, CERTIFICATES = "node-feature-discovery", "network-operator", "gpu-operator", "cert-manager"
-#: operators that load a driver on nodes, and reload it there after an upgrade
-RESTARTS_DRIVERS = (NETWORK, GPU)
+#: operators whose upgrade changes nodes: they reload a driver, or restart what configures virtual functions
+CHANGES_NODES = (SRIOV, NETWORK, GPU)
 JOBSET, TRAINER, TRAINING, KUEUE = "jobset", "trainer", "training-operator", "kueue"
 #: who installs: Helm, the cluster's OLM, or nobody
 Way = typing.Literal["helm", "olm", "hand"]

@@ -25,9 +25,9 @@ NAMESPACE, NAME = "default", "linerate-rdma"
 WORKING, BETWEEN = 60, 900
 #: seconds between two renewals of a module that works
 RENEWAL = 15.0
-#: seconds by which the clocks of several API servers of one cluster may differ, their answers' whole seconds included
+#: seconds that a run watches a Lease beyond its duration: a renewal may have been on its way when it began
 SKEW = 10.0
-#: seconds that a module waits for the Lease: long enough that one of a killed module has run out
+#: seconds that a module waits for the Lease: long enough to see that a killed module does not renew it
 WAIT, LOOK = 90.0, 5.0
 #: what frees the cluster by hand
 FREE = f"kubectl delete lease {NAME} -n {NAMESPACE}"
@@ -66,6 +66,8 @@ class Lease:
     :ivar doing: module of the holder that renewed it
     :ivar uid: uid of the object; empty before it is created
     :ivar version: resourceVersion of the object; the API server rejects a write based on an older one
+    :ivar stamp: monotonic time of the holder's machine at the renewal, in seconds; None if missing. Only the holder
+        compares it, because other machines have other times
     """
 
     holder: Holder
@@ -76,6 +78,7 @@ class Lease:
     doing: str = ""
     uid: Uid = ""
     version: Word = ""
+    stamp: typing.Optional[float] = None
 
 
 class LeaseHeld(RdmaError):
@@ -85,8 +88,9 @@ class LeaseHeld(RdmaError):
         left = count_remaining_seconds(lease, now)
         over = f"within {left:.0f} s" if left is not None else f"{lease.seconds} s after its last renewal"
         remedy = (
-            f"Wait until that run ends, or end that run on its host. If that run is dead, its Lease expires {over}. To"
-            f" release the Lease immediately, run: {FREE}"
+            f"Wait until that run ends, or end that run on its host. If that run is dead, its Lease expires {over}, and"
+            f" the next run takes it over once it has seen it unchanged for {lease.seconds + SKEW:.0f} s. To release"
+            f" the Lease immediately, run: {FREE}"
         )
         super().__init__(
             f"{describe_holder(lease, now)} holds this cluster, so this run did not change the cluster", remedy
@@ -120,20 +124,16 @@ Verdict = typing.Literal["free", "mine", "resumed", "dead", "expired", "held"]
 def decide_taking(
     lease: typing.Optional[Lease],
     me: Holder,
-    now: typing.Optional[datetime.datetime],
     unchanged: float,
     alive: typing.Optional[bool],
 ) -> Verdict:
     """Decide whether ``me`` may take the Lease. Return ``held`` if it may not, and otherwise the reason why it may.
 
-    The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both times of the
-    API server (header Date of its answers), and their difference shows how long the holder has been silent. If either
-    time is missing, or was not written by the API server, the time for which the Lease was seen unchanged is used
-    instead, measured by the local clock. client-go uses only that time [tools/leaderelection]. It is not sufficient
-    here, because each module starts its own observation.
+    The clocks of two machines are never compared, neither those of two hosts that run ansible-playbook nor those of two
+    API servers. The Lease of another run has expired if this process has seen it unchanged for its whole duration, by
+    its own monotonic clock, as in client-go [tools/leaderelection].
 
     :param me: identity of the invocation
-    :param now: time of the API server's answer that contained the Lease, by the API server's clock
     :param unchanged: seconds for which the Lease was seen unchanged
     :param alive: whether the holder's process runs on this machine; None if that cannot be determined
     """
@@ -145,45 +145,70 @@ def decide_taking(
         return "dead"
     if lease.holder.run == me.run and alive is None:
         return "resumed"
-    return "expired" if compute_holder_silence(lease, now, unchanged) > lease.seconds + SKEW else "held"
+    return "expired" if unchanged > lease.seconds + SKEW else "held"
 
 
-def compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
-    """Return for how many seconds, at least, the holder has not renewed the Lease.
+def seems_expired(lease: Lease, now: typing.Optional[datetime.datetime]) -> bool:
+    """Return whether the Lease has expired by the clocks of the API servers. These may differ, so no run takes a Lease
+    for that: it only is a reason to watch the Lease for its whole duration. Return False if a time is missing.
 
     :param now: time of the API server's answer that contained the Lease; None if unknown
-    :param unchanged: seconds for which this process has seen the Lease unchanged
     """
-    told = (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
-    return max(told, unchanged)
+    return _compute_holder_silence(lease, now) > lease.seconds + SKEW
+
+
+def _compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime]) -> float:
+    """Return for how many seconds the holder has not renewed the Lease, by the clocks of the API servers; 0 if a time
+    is missing.
+
+    :param now: time of the API server's answer that contained the Lease; None if unknown
+    """
+    return (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
+
+
+def count_own_seconds(lease: Lease, clock: float) -> float:
+    """Return the seconds for which no other run can take a Lease that this run holds, counted from its last renewal.
+    Return 0 if the time of the renewal is unknown.
+
+    :param clock: present monotonic time of this machine, in seconds
+    """
+    passed = clock - lease.stamp if lease.stamp is not None else -1.0
+    return max(0.0, lease.seconds - passed) if passed >= 0 else 0.0
 
 
 def count_remaining_seconds(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
-    """Return the seconds until another run may take the Lease, if it is not renewed. Return None if a time is missing
-    or lies in the future.
+    """Return the seconds until the Lease expires by the clocks of the API servers, if it is not renewed. Return None if
+    a time is missing or lies in the future.
 
     :param now: time of the API server's answer that contained the Lease; None if unknown
     """
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
-    return max(0.0, lease.seconds + SKEW - compute_holder_silence(lease, now))
+    return max(0.0, lease.seconds + SKEW - _compute_holder_silence(lease, now))
 
 
-def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
+def take_lease(
+    lease: typing.Optional[Lease],
+    me: Holder,
+    now: datetime.datetime,
+    seconds: int,
+    doing: str,
+    stamp: typing.Optional[float] = None,
+) -> Lease:
     """Return a copy of the Lease that ``me`` holds and has renewed at ``now``. Nothing is written to the cluster.
 
     :param lease: Lease as it was read; None if it does not exist
     :param me: identity of the current invocation
     :param seconds: validity of the Lease in seconds
     :param doing: name of the module that takes the Lease
+    :param stamp: monotonic time of this machine before the Lease was read, in seconds; None if unknown
     """
     if lease is None:
-        return Lease(me, now, now, seconds, 0, doing)
+        return Lease(me, now, now, seconds, 0, doing, stamp=stamp)
+    taken = dataclasses.replace(lease, holder=me, renewed=now, seconds=seconds, doing=doing, stamp=stamp)
     if lease.holder.is_mine(me):
-        return dataclasses.replace(lease, holder=me, renewed=now, seconds=seconds, doing=doing)
-    return dataclasses.replace(
-        lease, holder=me, since=now, renewed=now, seconds=seconds, transitions=lease.transitions + 1, doing=doing
-    )
+        return taken
+    return dataclasses.replace(taken, since=now, transitions=lease.transitions + 1)
 
 
 def describe_holder(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
@@ -197,7 +222,7 @@ def describe_holder(lease: Lease, now: typing.Optional[datetime.datetime]) -> st
     where += f" (process {process})" if process else ""
     since = f", since {lease.since:%Y-%m-%d %H:%M:%S} UTC" if lease.since is not None else ""
     seen = (
-        f", last seen {max(0.0, compute_holder_silence(lease, now)):.0f} s ago"
+        f", last seen {max(0.0, _compute_holder_silence(lease, now)):.0f} s ago"
         if now is not None and lease.renewed is not None
         else ""
     )

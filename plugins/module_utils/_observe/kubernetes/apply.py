@@ -44,6 +44,8 @@ from .shell import Clock
 
 #: seconds in which a webhook, which reads its own copy of the cluster, must see an object that was just made
 WEBHOOK_SECONDS = 10.0
+#: kind and action of a Namespace in which nothing is applied
+_REFUSED_SPACE = ("Namespace", "refused")
 
 
 def apply_all(
@@ -85,9 +87,13 @@ def apply_all(
         if not (check_mode and (_is_not_found(outcome) or _came_too_early(outcome, made))):
             pools.add(definition, outcome)
     if check_mode:
+        taken = {item.applied.name for _, item in planned if (item.applied.kind, item.applied.action) == _REFUSED_SPACE}
         planned = [(definition, pools.refuse(outcome)) for definition, outcome in planned]
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
-        return tuple(_mark_unjudged(definition, outcome, made) for definition, outcome in planned)
+        return tuple(
+            _refuse_space(outcome) if outcome.applied.namespace in taken else _mark_unjudged(definition, outcome, made)
+            for definition, outcome in planned
+        )
     outcomes: list[Outcome] = []
     created: list[AppliedObject] = []
     #: names of Namespaces
@@ -95,13 +101,7 @@ def apply_all(
     for (fabric, given), early in zip(wanted, planned):
         definition, outcome = early
         if outcome.applied.namespace in refused:
-            why = f"Namespace {outcome.applied.namespace} was refused"
-            outcomes.append(
-                Outcome(
-                    dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why),
-                    outcome.before,
-                )
-            )
+            outcomes.append(_refuse_space(outcome))
             continue
         again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
         while again:
@@ -116,8 +116,15 @@ def apply_all(
         pools.add(given, outcomes[-1])
         last = outcomes[-1].applied
         created += [last] if last.action == "created" else []
-        refused |= {last.name} if (last.kind, last.action) == ("Namespace", "refused") else set()
+        refused |= {last.name} if (last.kind, last.action) == _REFUSED_SPACE else set()
     return tuple(outcomes)
+
+
+def _refuse_space(outcome: Outcome) -> Outcome:
+    """Return the outcome of an object whose Namespace was refused: it is refused as well."""
+    why = f"Namespace {outcome.applied.namespace} was refused"
+    applied = dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why)
+    return Outcome(applied, outcome.before)
 
 
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:

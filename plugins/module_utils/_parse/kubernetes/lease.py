@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import email.utils
+import re
 import typing
 
 from ..._model.base.text import cut_plain
@@ -16,6 +17,9 @@ from .resource import Resource, mapping_at, moment_of, normalize_known
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
+#: annotation: monotonic time of the holder's machine at the renewal, in seconds
+CLOCK = "linerate.rdma/clock"
+_CLOCK = re.compile(r"([0-9]{1,10})\.([0-9]{3})")
 #: characters of each name that a Lease contains; those of runs are shorter
 _MOST_WORDS = 256
 
@@ -31,6 +35,7 @@ def parse_lease(resource: Resource) -> Lease:
     metadata, spec = mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     annotations, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")
     told = {key: cut_plain(str(annotations.get(key) or ""), _MOST_WORDS) for key in (RUN, HOST, PROCESS, DOING)}
+    clock = _CLOCK.fullmatch(str(annotations.get(CLOCK) or ""))
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return Lease(
         # an empty identity is a Lease that was let go, whatever its annotations say
@@ -42,6 +47,7 @@ def parse_lease(resource: Resource) -> Lease:
         told[DOING],
         normalize_known(UID, metadata.get("uid")),
         normalize_known(WORD, metadata.get("resourceVersion")),
+        float(clock.group()) if clock else None,
     )
 
 

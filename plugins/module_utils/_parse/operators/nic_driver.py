@@ -15,7 +15,7 @@ import typing
 
 from ..._model.base.marks import MANAGER, is_ours
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
-from ..._model.operators.drivers import DriverChange, OperatorUpgrade
+from ..._model.operators.drivers import NIC, DriverChange, OperatorUpgrade
 from ..kubernetes.core import tolerates_taint
 from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
 
@@ -74,20 +74,22 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
     )
 
 
-def parse_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade) -> typing.Optional[DriverChange]:
+def parse_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade, kind: str = NIC) -> typing.Optional[DriverChange]:
     """Return the reload of the driver that an upgrade of NVIDIA's network operator causes. Return None if the policy
-    has no driver, or no ``autoUpgrade``, without which the operator replaces no pod of the driver that runs.
+    has no driver, or no ``autoUpgrade``, without which the operator replaces no pod of the driver that runs. Each
+    NicNodePolicy has turns of its own. [controllers/upgrade_controller.go reconcileNodePolicyUpgrades]
 
-    :param policy: the NicClusterPolicy in the cluster
+    :param policy: the NicClusterPolicy in the cluster, or a NicNodePolicy
+    :param kind: kind of the policy
     :raises ResourceError: the object does not have the form of its kind
     """
     rollout, name = mapping_at(policy, "spec", "ofedDriver", _UPGRADE), name_of(policy)
     if rollout.get("autoUpgrade") is not True:
         return None
     return DriverChange(
-        name,
+        name if kind == NIC else f"{kind} {name}",
         "load",
-        f"an upgrade of NVIDIA's network operator reloads its driver (NicClusterPolicy {name}; {upgrade.text})",
+        f"an upgrade of NVIDIA's network operator reloads its driver ({kind} {name}; {upgrade.text})",
         number_of(rollout.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
         affinity=_parse_affinity(policy),
     )

@@ -8,7 +8,7 @@ import datetime
 import typing
 
 from ..._model.run.lease import NAME, NAMESPACE, Lease
-from ..._parse.kubernetes.lease import DOING, HOST, PROCESS, RUN
+from ..._parse.kubernetes.lease import CLOCK, DOING, HOST, PROCESS, RUN
 from .names import Object
 
 
@@ -23,6 +23,8 @@ def render_lease(wanted: Lease) -> Object:
         "namespace": NAMESPACE,
         "annotations": {RUN: holder.run, HOST: holder.host, PROCESS: holder.process, DOING: wanted.doing},
     }
+    if wanted.stamp is not None:
+        metadata["annotations"][CLOCK] = f"{wanted.stamp:.3f}"
     metadata.update({key: value for key, value in (("uid", wanted.uid), ("resourceVersion", wanted.version)) if value})
     spec = {
         "holderIdentity": f"{holder.run}@{holder.host}" if holder.host else holder.run,

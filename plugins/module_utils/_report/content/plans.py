@@ -50,7 +50,7 @@ def label_pool(pool: PoolPlan) -> str:
     if pool.driver == "reload":
         return f"driver of ClusterPolicy {pool.name}"
     if pool.driver:
-        return f"driver of NicClusterPolicy {pool.name}"
+        return f"driver of {pool.nic_policy}"
     return (
         f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
     )

@@ -19,6 +19,7 @@ import typing
 
 from ..._model.run.lease import (
     BETWEEN,
+    FREE,
     LOOK,
     NAME,
     NAMESPACE,
@@ -29,9 +30,10 @@ from ..._model.run.lease import (
     Lease,
     LeaseHeld,
     LeaseLost,
-    count_remaining_seconds,
+    count_own_seconds,
     decide_taking,
     describe_holder,
+    seems_expired,
     take_lease,
 )
 from ..._observe.kubernetes.client import Cluster
@@ -46,6 +48,8 @@ Alive = typing.Callable[[str], typing.Optional[bool]]
 Say = typing.Callable[[str], None]
 #: writes that somebody else may come before, one after the other
 _TRIES = 10
+#: seconds between two lines of progress about a Lease that is watched
+_NEWS = 60.0
 #: seconds between two looks at a server that is away
 _AGAIN = 1.0
 
@@ -97,40 +101,52 @@ class Keeper:
         self._lost: typing.Optional[LeaseLost] = None
 
     def take(self, continues: bool, pause: typing.Callable[[float], None], say: Say, wait: float) -> None:
-        """Take the Lease. While another run holds it, wait until that run releases it or its Lease expires.
+        """Take the Lease. While another run holds it, wait until that run releases it. A Lease that has expired by the
+        clocks of the API servers is watched for its whole duration, because these clocks may differ: it is taken over
+        only if it does not change meanwhile.
 
         :param continues: whether this run took the Lease before and has not released it. If so, it is an error if the
             Lease is no longer its own: another run may have changed the cluster, so that the facts of this run are
             outdated
         :param pause: function that sleeps for a number of seconds
-        :param say: function that gets a message as text; called once, when the wait begins
-        :param wait: longest wait in seconds
+        :param say: function that gets a message as text; called when the wait begins, and once a minute while a Lease
+            is watched
+        :param wait: longest wait in seconds for a run whose Lease has not expired
         :raises LeaseHeld: another run still holds the Lease after the wait
         :raises LeaseLost: this run held the Lease before, and no longer does
         :raises ApiError: the API server refuses, or cannot be reached
         """
         begin = self._clock()
-        seen, since, told, failures = "", begin, False, 0
+        seen, since, changed, failures = "", begin, False, 0
+        told: typing.Optional[float] = None
+        expired = False
         while True:
             moment = self._clock()
             lease, now = self._read_lease()
             if lease is not None and seen != f"{lease.uid} {lease.version}":
+                changed = changed or bool(seen)
                 seen, since = f"{lease.uid} {lease.version}", moment
             verdict = decide_taking(
-                lease, self._me, now, moment - since, self._alive(lease.holder.process) if lease is not None else None
+                lease, self._me, moment - since, self._alive(lease.holder.process) if lease is not None else None
             )
             if verdict == "held" and lease is not None:
-                if moment - begin >= wait:
+                expired = expired or seems_expired(lease, now)
+                if expired and continues:
+                    raise LeaseLost(self._me, lease, now)
+                # a holder that renews the Lease is alive, whatever the clocks say; no run writes a longer Lease
+                watches = expired and not changed and lease.seconds <= BETWEEN
+                if not watches and moment - begin >= wait:
                     raise LeaseHeld(lease, now)
-                if not told:
-                    say(f"waiting at most {wait:.0f} s: {describe_holder(lease, now)} holds the lease of this cluster")
-                told = True
+                if told is None or (watches and moment - told >= _NEWS):
+                    left = lease.seconds + SKEW - (moment - since)
+                    say(_describe_watch(lease, now, left) if watches else _describe_wait(lease, now, wait))
+                    told = moment
                 pause(LOOK)
                 continue
             if continues and verdict != "mine":
                 raise LeaseLost(self._me, lease, now)
             try:
-                self._write(lease, now, WORKING)
+                self._write(lease, now, WORKING, moment)
             except ApiError as error:
                 failures += 1
                 if not _came_second(error) or failures >= _TRIES:
@@ -188,6 +204,7 @@ class Keeper:
         :raises ApiError: the API server refuses, or cannot be reached
         """
         for left in reversed(range(_TRIES)):
+            moment = self._clock()
             lease, now = self._read_lease()
             if lease is None or not lease.holder.is_mine(self._me):
                 raise (
@@ -195,10 +212,10 @@ class Keeper:
                     if lease is not None and lease.holder.run and not continues
                     else LeaseLost(self._me, lease, now)
                 )
-            if (count_remaining_seconds(lease, now) or 0.0) - SKEW >= seconds:
+            if count_own_seconds(lease, moment) >= seconds:
                 return
             try:
-                self._write(lease, now, BETWEEN)
+                self._write(lease, now, BETWEEN, moment)
                 return
             except ApiError as error:
                 if not _came_second(error) or not left:
@@ -219,7 +236,7 @@ class Keeper:
                     self._lost = LeaseLost(self._me, lease, now)
                     raise self._lost
                 try:
-                    self._write(lease, now, seconds)
+                    self._write(lease, now, seconds, moment)
                 except ApiError as error:
                     if not _came_second(error) or not left:
                         raise
@@ -300,10 +317,31 @@ class Keeper:
         found, date = self._cluster.dated("Lease", NAMESPACE, NAME)
         return (parse.parse_lease(found) if found is not None else None), parse.http_date(date)
 
-    def _write(self, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime], seconds: int) -> None:
+    def _write(
+        self, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime], seconds: int, stamp: float
+    ) -> None:
         moment = now or datetime.datetime.now(datetime.timezone.utc)
-        wanted = render.render_lease(take_lease(lease, self._me, moment, seconds, self._doing))
+        wanted = render.render_lease(take_lease(lease, self._me, moment, seconds, self._doing, stamp))
         (self._cluster.create if lease is None else self._cluster.replace)(wanted)
+
+
+def _describe_wait(lease: Lease, now: typing.Optional[datetime.datetime], wait: float) -> str:
+    """Return the line of progress of a run that waits for another one.
+
+    :param wait: longest wait in seconds
+    """
+    return f"waiting at most {wait:.0f} s: {describe_holder(lease, now)} holds the lease of this cluster"
+
+
+def _describe_watch(lease: Lease, now: typing.Optional[datetime.datetime], left: float) -> str:
+    """Return the line of progress of a run that watches an expired Lease.
+
+    :param left: seconds until it takes the Lease over
+    """
+    return (
+        f"the lease of {describe_holder(lease, now)} has expired; it is taken over in {left:.0f} s if it does not"
+        f" change until then. If that run is dead, this ends the wait: {FREE}"
+    )
 
 
 def _came_second(error: ApiError) -> bool:

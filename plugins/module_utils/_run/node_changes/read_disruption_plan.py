@@ -17,6 +17,7 @@ from ..._analysis.disruption.live_state import Live
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
+from ..._analysis.disruption.operator_upgrade import plan_sriov_upgrade
 from ..._analysis.disruption.sriov import add_gate, list_configured, list_disturbed, make_untouched_plan, plan
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
@@ -24,7 +25,7 @@ from ..._model.kubernetes.disruption import DisruptionPlan, FunctionHolder, Node
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.drivers import OperatorUpgrade
-from ..._model.operators.operators import GPU_RESOURCES
+from ..._model.operators.operators import GPU_RESOURCES, SRIOV
 from ..._model.operators.sriov_operator import Policy
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster
@@ -45,7 +46,9 @@ from .read_driver_changes import list_upgraded_drivers, read_driver_change, read
 from .read_turns import TurnReader
 
 #: of another kind of cluster: where the API server does not know them, there are none
-_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "ClusterPolicy")
+_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "NicNodePolicy", "ClusterPolicy")
+#: of the SR-IOV network operator: an upgrade of an operator that does not serve them brings them
+_OF_SRIOV = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig")
 _T = typing.TypeVar("_T")
 
 
@@ -76,15 +79,21 @@ class RenderedObjects:
         """
         return bool(self.policies or self.pools or self.host_configs)
 
+    @property
+    def sriov_upgrade(self) -> typing.Optional[OperatorUpgrade]:
+        """The upgrade, if it is of the SR-IOV network operator; otherwise None."""
+        return self.upgrade if self.upgrade is not None and self.upgrade.operator == SRIOV else None
+
 
 class _Reader:
     """A reader of Kubernetes objects that goes on if a kind cannot be read, and records the reason.
 
+    :param optional: kinds that the API server may not serve
     :ivar unread: reason for each kind that could not be read, by kind
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, optional: typing.Container[str]) -> None:
+        self._cluster, self._optional = cluster, optional
         self._nodes: typing.Optional[tuple[Resource, ...]] = None
         self.unread: dict[str, str] = {}
 
@@ -167,7 +176,7 @@ class _Reader:
         """
         if error.status == 0:
             raise error
-        if not (error.absent and kind in _OPTIONAL):
+        if not (error.absent and kind in self._optional):
             self.unread[kind] = "the API server does not serve the kind" if error.absent else error.no_answer
 
     def host_config(self, wanted: Resource) -> HostConfig:
@@ -210,25 +219,26 @@ def read_plan(
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object is malformed
     """
-    reader = _Reader(cluster)
-    if rendered.are_for_nodes:
+    reader = _Reader(cluster, (*_OPTIONAL, *_OF_SRIOV) if rendered.sriov_upgrade is not None else _OPTIONAL)
+    if rendered.are_for_nodes or rendered.sriov_upgrade is not None:
         # first, because unread kinds are reported in the order of the reads
         reader.read_nodes()
     driver = read_driver_change(reader, rendered.nic_policies)
     gpu = read_gpu_driver_change(reader) if rendered.peermem else None
     upgraded = list_upgraded_drivers(reader, rendered.upgrade) if rendered.upgrade is not None else ()
     changes = tuple(change for change in (driver, gpu, *upgraded) if change is not None)
-    if not rendered.are_for_nodes and not changes:
+    if not rendered.are_for_nodes and rendered.sriov_upgrade is None and not changes:
         return make_untouched_plan(inventory, reader.unread)
     live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {})
     prefix = intent.resource_prefix
 
     def predict(world: Live) -> DisruptionPlan:
-        planned = (
-            plan(world, rendered.policies, inventory, prefix)
-            if rendered.are_for_nodes
-            else make_untouched_plan(inventory, world.unread)
-        )
+        if rendered.sriov_upgrade is not None:
+            planned = plan_sriov_upgrade(world, rendered.sriov_upgrade, inventory, prefix)
+        elif rendered.are_for_nodes:
+            planned = plan(world, rendered.policies, inventory, prefix)
+        else:
+            planned = make_untouched_plan(inventory, world.unread)
         for change in changes:
             planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world, driven)
         return add_lost_pods(planned, world, intent.drain)
@@ -312,7 +322,7 @@ def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Li
     :param rendered: objects to apply
     """
     known = tuple(map(kubernetes.parse_node, reader.read_nodes()))
-    if not rendered.are_for_nodes:
+    if not rendered.are_for_nodes and rendered.sriov_upgrade is None:
         return Live(known, unread=reader.unread)
     live = Live(
         nodes=known,
@@ -329,7 +339,7 @@ def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Li
                 )
             }.values()
         ),
-        settings=_read_operator_settings(reader, namespace),
+        settings=_read_operator_settings(reader, namespace, rendered.sriov_upgrade is None),
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
         namespace=namespace,
@@ -339,11 +349,17 @@ def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Li
     return live
 
 
-def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings:
+def _read_operator_settings(reader: _Reader, namespace: str, is_needed: bool) -> OperatorSettings:
+    """Return the settings of the SR-IOV operator; the defaults if they cannot be read.
+
+    :param is_needed: whether a missing object is recorded. Without it the operator runs nothing on nodes, and an
+        upgrade changes none
+    """
     configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
     if not configs:
-        reader.unread.setdefault(
-            "SriovOperatorConfig", f"namespace {namespace} has no SriovOperatorConfig named default"
-        )
+        if is_needed:
+            reader.unread.setdefault(
+                "SriovOperatorConfig", f"namespace {namespace} has no SriovOperatorConfig named default"
+            )
         return OperatorSettings()
     return sriov_operator.operator_settings(configs[0])

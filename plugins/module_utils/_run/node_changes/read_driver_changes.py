@@ -8,10 +8,11 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.drains.operator_turns import count_operations
-from ..._model.operators.drivers import DriverChange, OperatorUpgrade
+from ..._model.operators.drivers import NIC_OF_NODES, OF_NICS, DriverChange, OperatorUpgrade
 from ..._model.operators.operators import GPU, NETWORK
 from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.resource import labels_of, name_of
+from ..._parse.operators.drivers import driver_selector
 from ..._parse.operators.gpu_driver import parse_gpu_driver_change, parse_gpu_driver_upgrade
 from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operations
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change, parse_driver_upgrade
@@ -83,19 +84,23 @@ def read_gpu_driver_change(reader: DriverReader) -> typing.Optional[DriverChange
 
 
 def list_upgraded_drivers(reader: DriverReader, upgrade: OperatorUpgrade) -> tuple[DriverChange, ...]:
-    """Return the changes of drivers that an upgrade of an operator causes. The result is empty for an operator without
+    """Return the changes of drivers that an upgrade of an operator causes: of the NicClusterPolicy and of each
+    NicNodePolicy, or of the ClusterPolicy. The result is empty for an operator without
     a driver, and if its policies cannot be read.
 
     :param reader: reader of the cluster, which records kinds that cannot be read
     """
-    kind = {GPU: "ClusterPolicy", NETWORK: "NicClusterPolicy"}.get(upgrade.operator, "")
-    policies = [item for item in (reader.items(kind) if kind else ()) if reader.is_whole(kind, item)]
+    kinds = {GPU: ("ClusterPolicy",), NETWORK: OF_NICS}.get(upgrade.operator, ())
+    policies = [(kind, item) for kind in kinds for item in reader.items(kind) if reader.is_whole(kind, item)]
     if upgrade.operator == GPU:
-        return tuple(filter(None, (parse_gpu_driver_upgrade(policy, upgrade) for policy in policies)))
+        return tuple(filter(None, (parse_gpu_driver_upgrade(policy, upgrade) for _kind, policy in policies)))
     found = []
-    for policy in policies:
-        change = parse_driver_upgrade(policy, upgrade)
+    for kind, policy in policies:
+        change = parse_driver_upgrade(policy, upgrade, kind)
         if change is not None:
-            kept_out = list_kept_out(reader.read_nodes(), policy)
+            selector = driver_selector(policy).items() if kind == NIC_OF_NODES else {}.items()
+            nodes = reader.read_nodes()
+            others = (name_of(node) for node in nodes if not selector <= labels_of(node).items())
+            kept_out = tuple(dict.fromkeys((*list_kept_out(nodes, policy), *others)))
             found.append(_limit_by_operations(reader, dataclasses.replace(change, kept_out=kept_out)))
     return tuple(found)

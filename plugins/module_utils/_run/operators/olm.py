@@ -22,6 +22,7 @@ from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.outcome import Outcome
+from ..._observe.kubernetes.patience import LONGEST, may_retry
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators import olm as observe
 from ..._observe.operators.operator_namespaces import find_absent, refuse_package, try_to_refuse
@@ -82,14 +83,8 @@ class Installer:
         trusted: typing.Container[str] = (),
         ask: AskUpgrade = lambda _upgrade: UpgradeEffect(),
     ) -> None:
-        self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = (
-            cluster,
-            clock,
-            pause,
-            say,
-            stamp,
-            haste,
-        )
+        self._cluster, self._clock, self._pause = cluster, clock, pause
+        self._say, self._stamp, self._haste = say, stamp, haste
         self._trusted, self._gate = trusted, UpgradeGate(ask)
         #: InstallPlans that must not be approved now, each with the reason and the remedy
         self._held: dict[Place, tuple[str, str]] = {}
@@ -100,6 +95,8 @@ class Installer:
         self._read: dict[tuple[str, str, str], float] = {}
         #: InstallPlans that were approved; an error where that was refused
         self._approved: dict[Place, str] = {}
+        #: InstallPlans whose approval is sent again: the temporary error, and the time of the next attempt
+        self._delayed: dict[Place, tuple[str, float]] = {}
         self._lines = StateLines(say)
 
     def run(self, wishes: typing.Sequence[DesiredOperator], check_mode: bool, limit: float) -> Answer:
@@ -254,16 +251,19 @@ class Installer:
         :param step: judgement of the operator: its state, its problem and what to do next
         :param now: monotonic time in seconds
         """
-        stand, trouble = step.stand, step.trouble
-        refusal = self._approved.get((stand.namespace, step.approve), "")
+        stand, trouble, place = step.stand, step.trouble, (step.stand.namespace, step.approve)
+        refusal = self._approved.get(place, "")
         if refusal:
             remedy = f"{describe_unread_remedy((refusal,), _RIGHTS)}. Then run stage operators again"
             return dataclasses.replace(
                 stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
             )
-        if (stand.namespace, step.approve) in self._held:
-            why, remedy = self._held[stand.namespace, step.approve]
+        if place in self._held:
+            why, remedy = self._held[place]
             return dataclasses.replace(stand, phase="failed", detail=why, remedy=remedy)
+        if place in self._delayed:
+            why = f"InstallPlan {step.approve} could not be approved yet: {self._delayed[place][0]}"
+            stand = dataclasses.replace(stand, detail=f"{stand.detail}; {why}")
         if trouble is None:
             self._since.pop(stand.package, None)
             return stand
@@ -296,7 +296,8 @@ class Installer:
         :param now: monotonic time in seconds
         """
         stand, place = step.stand, (step.stand.namespace, step.approve)
-        if step.approve and place not in self._approved and place not in self._held:
+        is_due = now >= self._delayed.get(place, ("", now))[1]
+        if step.approve and is_due and place not in self._approved and place not in self._held:
             try:
                 refusal = self._gate.ask_again(stand.namespace)
                 if refusal is not None:
@@ -304,9 +305,14 @@ class Installer:
                     return
                 self._cluster.patch("InstallPlan", *place, {"spec": {"approved": True}})
                 self._approved[place] = ""
+                self._delayed.pop(place, None)
                 self._outcomes.append(self._build_approval_outcome(step))
             except ApiError as error:
                 if error.status == 0:
+                    return
+                if error.reason == "Conflict" or may_retry(error, "patch", ""):
+                    pause = max(LOOK_SECONDS, min(error.retry_after, LONGEST)) / self._haste
+                    self._delayed[place] = (error.no_answer, now + pause)
                     return
                 self._approved[place] = error.no_answer
         if step.again and self._is_due("again", *_split_namespaced_name(stand.subscription), AGAIN_SECONDS, now):

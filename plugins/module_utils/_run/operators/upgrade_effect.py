@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads, right before an operator of NVIDIA is upgraded, on which nodes that restarts a driver, and whether it may
-begin. The decision is the one of stage network: _analysis/disruption/judge_plan.py.
+"""Reads, right before an operator is upgraded, on which nodes that restarts a driver of NVIDIA or the config daemon of
+the SR-IOV network operator, and whether it may begin. The decision is the one of stage network:
+_analysis/disruption/judge_plan.py.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.disruption.judge_plan import list_refusals
+from ..._analysis.disruption.operator_upgrade import describe_sriov_upgrade
 from ..._model.intent.intent import ClusterIntent
 from ..._model.operators.drivers import OperatorUpgrade, UpgradeEffect
+from ..._model.operators.operators import SRIOV
 from ..._model.run.findings import Waiver
 from ..._observe.kubernetes.client import Cluster
 from ..._plan.olm import refuse_effect
@@ -26,7 +29,7 @@ def read_upgrade_effect(
     intent: ClusterIntent,
     waivers: typing.Sequence[Waiver] = (),
 ) -> UpgradeEffect:
-    """Return the nodes on which the upgrade restarts a driver, and the reasons against it. Nothing is changed.
+    """Return the nodes that the upgrade changes, and the reasons against it. Nothing is changed.
 
     :param inventory: names of the nodes of the run
     :param intent: settings of the intent that all fabrics share
@@ -34,17 +37,17 @@ def read_upgrade_effect(
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object is malformed
     """
-    planned = read_plan(cluster, "", RenderedObjects(upgrade=upgrade), inventory, intent)
-    return UpgradeEffect(
-        tuple(node.title for node in planned.nodes if node.driver),
-        list_refusals(intent, planned, inventory, waivers, "operators"),
-    )
+    planned = read_plan(cluster, upgrade.namespace, RenderedObjects(upgrade=upgrade), inventory, intent)
+    refused = list_refusals(intent, planned, inventory, waivers, "operators")
+    if upgrade.operator == SRIOV:
+        return describe_sriov_upgrade(planned, refused)
+    return UpgradeEffect(tuple(node.title for node in planned.nodes if node.driver), refused)
 
 
 class UpgradeGate:
-    """The upgrades by OLM that restart drivers of nodes, and whether they may begin.
+    """The upgrades by OLM that change nodes, and whether they may begin.
 
-    :param ask: function that reads on which nodes an upgrade restarts a driver, and what is against it
+    :param ask: function that reads which nodes an upgrade changes, and what is against it
     """
 
     def __init__(self, ask: AskUpgrade) -> None:
@@ -62,9 +65,7 @@ class UpgradeGate:
         return {package: refusal for package, refusal in refusals.items() if refusal is not None}
 
     def describe(self, package: str) -> str:
-        """Return the nodes on which the upgrade of a package restarts a driver, as the end of a text; empty if there
-        are none.
-        """
+        """Return the nodes that the upgrade of a package changes, as the end of a text; empty if there are none."""
         return "".join(
             f"; the upgrade {upgrade.text} {effect.text}"
             for (_space, name), (upgrade, effect) in self._found.items()

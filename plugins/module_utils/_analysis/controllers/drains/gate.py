@@ -243,7 +243,7 @@ def _name_limit(roll: PoolPlan) -> str:
     if roll.driver == "reload":
         return f"autoUpgrade in spec.driver.upgradePolicy of ClusterPolicy {roll.name} to true, and maxParallelUpgrades"
     if roll.driver:
-        return f"maxParallelUpgrades in spec.ofedDriver.upgradePolicy of NicClusterPolicy {roll.name}"
+        return f"maxParallelUpgrades in spec.ofedDriver.upgradePolicy of {roll.nic_policy}"
     if not roll.name:
         return "disableDrain of the SriovOperatorConfig to false, and maxUnavailable of the SriovNetworkPoolConfig"
     return f"spec.maxUnavailable of SriovNetworkPoolConfig {roll.name}"
@@ -272,5 +272,5 @@ def _describe_pool(roll: PoolPlan) -> str:
     if roll.driver == "reload":
         return "the GPU operator"
     if roll.driver:
-        return "NVIDIA's network operator"
+        return "NVIDIA's network operator" + (f" ({roll.name})" if " " in roll.name else "")
     return f"SriovNetworkPoolConfig {roll.name}" if roll.name else "the default pool of the SR-IOV operator"

@@ -113,7 +113,7 @@ class Peak:
         busy = [f"{name}: {share.reasons[name]}" for share, _number in others for name in sorted(share.nodes)]
         if busy:
             remedy = f"Wait until the operator is done ({'; '.join(busy[:_NAMED])}), then rerun"
-        elif all(share.operator == "machine_config" for share, _number in own):
+        elif all(share.operator in ("machine_config", "nic_driver") for share, _number in own):
             remedy = f"Set rdma_cluster.node_pool.max_unavailable to {self.total}, then rerun"
         else:
             # a higher max_unavailable would become the limit of each of these operators
