@@ -43,11 +43,11 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
             "cpu_manager": ("policy of the cpu manager", kubelet.cpu_manager_policy),
         }
     )
-    for row, (name, wanted) in asked.items():
+    for row, (name, setting) in asked.items():
         values = _collect_row_values(tuning, row)
-        if wanted is not None and values != {wanted}:
+        if setting is not None and values != {setting}:
             has = ", ".join(sorted(values)) or "unknown"
-            what = f"the {name} of the kubelet is {has}, but the intent requires {wanted}"
+            what = f"the {name} of the kubelet is {has}, but the intent requires {setting}"
             notes.append(
                 f"{_NO_REBOOT}: {what}. This collection does not change the kubelet of a node without a"
                 f" MachineConfigPool: set the {name.partition(' ')[0]} in the configuration of the kubelet, and restart"
