@@ -113,15 +113,16 @@ EXPLAINED: dict[str, Explanation] = {
             " CPUs of different NUMA nodes."
         ),
         measured=(
-            "The policies of the topology manager and the CPU manager, and the reserved CPUs, from the configuration"
-            " file, the drop-ins, the flags and the state file of the kubelet. Stage `tuning` reads them."
+            "The policies of the topology manager and the CPU manager, the scope of the topology manager, and the"
+            " reserved CPUs, from the configuration"
+            " file, the drop-ins, the flags and the state file of the kubelet. Stage `tuning` reads"
+            " them. Stage `host` reads them again on each node that a MachineConfigPool rolled in this run."
         ),
         causes=(
             "A drop-in of `--config-dir`, or a flag, overrides the configuration file that the KubeletConfig writes.",
             "Another KubeletConfig, a MachineConfig or a PerformanceProfile writes the configuration of the kubelet.",
             "The pool of the node is paused or not updated, or the KubeletConfig does not select it.",
-            "This run rolled the node after stage `tuning` read its kubelet (warn).",
-            "The kubelet could not be read (unknown).",
+            "The kubelet could not be read, or could not be read again after this run rolled the node (unknown).",
         ),
         look=(
             "kubectl get --raw /api/v1/nodes/NODE/proxy/configz",

@@ -80,7 +80,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml",
-            "kubectl -n kube-system get cronjobs,daemonsets",
+            "kubectl -n kube-system get cronjobs,daemonsets,deployments",
         ),
         remedy=(
             "Run the reconciler of whereabouts, or remove the entries by hand: `kubectl -n kube-system edit"

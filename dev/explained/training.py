@@ -182,7 +182,8 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "NCCL_IB_HCA excludes the HCA, or the pod has no function on the rail.",
             "The job has fewer GPUs than rails.",
-            "The pods of a node got only a part of the rails, as with `rdma_job.interfaces`.",
+            "The pods of a node got only a part of the rails, as with `rdma_job.interfaces`, and the intent does not"
+            " set `rdma_cluster.training.interfaces`.",
             "NVLink joins the nodes (MNNVL), and each channel leaves the NVLink domain from one node only (unknown).",
             "The rails are unknown: see `fabric.rails`.",
         ),

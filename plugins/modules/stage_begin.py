@@ -149,6 +149,12 @@ look_at:
   elements: str
   returned: always
   sample: [node, fabric]
+look_after_roll:
+  description: Nodes whose tuning the stage reads again, because a MachineConfigPool rolled them in this run.
+  type: list
+  elements: str
+  returned: always
+  sample: [worker-1]
 look_by_observers:
   description: Kinds of facts that the observers read for them.
   type: list

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from .._check.host.rolled_nodes import list_nodes_to_reread
 from .._check.platform.returned import list_missing_parts
 from .._check.sources import (
     CHANGES,
@@ -24,9 +25,11 @@ from .._check.sources import (
     needs_lldp,
 )
 from .._model.base.load import load
+from .._model.base.load_error import LoadError
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.intent.intent import Intent
-from .._model.kubernetes.host import HOST_KINDS
+from .._model.kubernetes.disruption import DisruptionPlan
+from .._model.kubernetes.host import HOST_KINDS, Roll
 from .._model.node.hca import NodeHcas, ObservedHcas
 from .._model.run.facts import FactCount, RunStart
 from .._plan.node_answers import NodeAnswers, collect_answers
@@ -123,6 +126,31 @@ def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[]
         folder.write(NEIGHBOURS.listed_by, value=list(nodes))
         kinds.append(NEIGHBOURS.kind)
     return kinds
+
+
+def list_rolled_nodes_to_read(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
+    """Return the nodes whose tuning a stage must read again because a MachineConfigPool rolled them in this run. Store
+    them as a fact too. Only stage host has such nodes.
+
+    :param intent: function without arguments that returns the intent; called only for stages that need it
+    :raises FileError: the folder cannot be read or written
+    """
+    source = SOURCES[stage].get("tunings_after_roll")
+    if not isinstance(source, OfListedNodes):
+        return []
+    start = folder.start()
+    _there, plan = _read_source(folder, start, SOURCES[stage]["plan"])
+    _there, rolls = _read_source(folder, start, SOURCES[stage]["rolls"])
+    try:
+        done = load(tuple[Roll, ...], rolls or [], "rolls")
+        planned = load(DisruptionPlan, plan, "plan") if plan is not None else None
+    except LoadError:
+        # the judgement of the stage names the damaged fact
+        return []
+    nodes = list(list_nodes_to_reread(intent(), start.nodes, planned, done))
+    if nodes:
+        folder.write(source.listed_by, value=nodes)
+    return nodes
 
 
 def find_missing_since(

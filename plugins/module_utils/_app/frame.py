@@ -52,7 +52,7 @@ from .._store.files import FileError
 from .._store.history import find_folder, list_kept
 from .._store.records import read_head, read_heads, read_records, remove_record, write_record
 from .._store.run_start import read_start
-from .folder import list_changes, list_unread_kinds, read_facts
+from .folder import list_changes, list_rolled_nodes_to_read, list_unread_kinds, read_facts
 from .same_cluster import read_run_uid
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
@@ -193,6 +193,7 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     context, start = _make_context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _build_raw_intent(options), collect_validate_facts(start))
     unread = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
+    rolled = [] if record else list_rolled_nodes_to_read(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
         bool(unread)
         or observes_nodes(options["stage"])
@@ -203,6 +204,7 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         **_finish_stage_action(context, record, folder),
         **usual,
         **_describe_unread(unread),
+        "look_after_roll": rolled,
         "observers": asks and bool(start.by_pods),
     }
 

@@ -18,6 +18,7 @@ from .._model.kubernetes.controller import ControllerFacts
 from .._model.kubernetes.observers import ObserversFacts, load_observers
 from .._model.node.hca import ObservedHcas
 from .._model.node.neighbours import ObservedNeighbours
+from .._model.node.platform import ObservedPlatform
 from .._model.operators.sriov_operator import OperatorFacts
 from .._plan.propose.difference import list_differences
 from .._plan.propose.inputs import NamedImage, ProposalInputs
@@ -109,6 +110,7 @@ def collect_inputs(
         "topologies",
     )
     neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
+    platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
     ran: typing.Optional[ObserversFacts] = None
@@ -133,6 +135,7 @@ def collect_inputs(
         image,
         ran,
         room,
+        platforms,
     )
 
 

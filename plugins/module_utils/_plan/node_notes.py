@@ -37,18 +37,21 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
     asked = (
         {}
         if kubelet is None
-        else {"topology_manager": kubelet.topology_manager_policy, "cpu_manager": kubelet.cpu_manager_policy}
+        else {
+            "topology_manager": ("policy of the topology manager", kubelet.topology_manager_policy),
+            "topology_scope": ("scope of the topology manager", kubelet.topology_manager_scope),
+            "cpu_manager": ("policy of the cpu manager", kubelet.cpu_manager_policy),
+        }
     )
-    for row, policy in asked.items():
+    for row, (name, setting) in asked.items():
         values = _collect_row_values(tuning, row)
-        if policy is not None and values != {policy}:
+        if setting is not None and values != {setting}:
             has = ", ".join(sorted(values)) or "unknown"
-            what = (
-                f"the policy of the {row.replace('_', ' ')} of the kubelet is {has}, but the intent requires {policy}"
-            )
+            what = f"the {name} of the kubelet is {has}, but the intent requires {setting}"
             notes.append(
                 f"{_NO_REBOOT}: {what}. This collection does not change the kubelet of a node without a"
-                " MachineConfigPool: set the policy in the configuration of the kubelet, and restart the kubelet"
+                f" MachineConfigPool: set the {name.partition(' ')[0]} in the configuration of the kubelet, and restart"
+                " the kubelet"
             )
     return tuple(notes)
 

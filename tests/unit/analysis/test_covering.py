@@ -62,6 +62,40 @@ def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves:
     assert found.covered == {link for item in found.rounds for test in item.tests for link in ways.way(*test) or ()}
 
 
+@hypothesis.given(
+    leaves=some.lists(
+        some.lists(some.sampled_from((100.0, 200.0, 400.0)), min_size=1, max_size=6), min_size=1, max_size=4
+    ),
+    spines=some.integers(1, 3),
+    unknown=some.booleans(),
+)
+@hypothesis.settings(max_examples=examples(60), deadline=None)
+def test_each_end_meets_one_of_at_least_its_rate_where_its_rail_has_one(
+    leaves: list[list[float]], spines: int, unknown: bool
+) -> None:
+    """A pair shows what its slower end carries: the same fabric without rates is covered as well."""
+    ways = tree(list(map(len, leaves)), spines, spread="adaptive routing is on" if unknown else "")
+    of_ends = [rate for leaf in leaves for rate in leaf]
+    rates = {(end.rail, end.node): rate for end, rate in zip(ways.ends, of_ends)}
+    found, plain = cover_links(ways, rates), cover_links(ways)
+    assert_fair(ways, found)
+    assert use_of(ways, found).missing == use_of(ways, plain).missing
+    met = dict.fromkeys(range(len(of_ends)), 0.0)
+    for one, other in (test for item in found.rounds for test in item.tests):
+        met[one], met[other] = max(met[one], of_ends[other]), max(met[other], of_ends[one])
+    for end, rate in enumerate(of_ends):
+        best = max((other for place, other in enumerate(of_ends) if place != end), default=0.0)
+        assert met[end] >= min(rate, best), (end, rate, best)
+
+
+def test_where_all_rates_are_equal_or_unknown_the_rounds_are_the_same() -> None:
+    ways = tree([3, 4, 5], 2)
+    ends = [(end.rail, end.node) for end in ways.ends]
+    plain = cover_links(ways).rounds
+    assert cover_links(ways, dict.fromkeys(ends, 400.0)).rounds == cover_links(ways, {}).rounds == plain
+    assert "between ends of equal rate" not in {item.why for item in plain}
+
+
 def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
     ways = fat_tree(8, 8, 8)
     found = cover_links(ways)

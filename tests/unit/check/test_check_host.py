@@ -724,16 +724,26 @@ def test_a_machine_config_counts_where_this_run_has_seen_it_reach_the_node(
     assert status != "fail" or ("paused" in found.why and "machineconfigpools" in found.remedy)
 
 
-WISH = Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-3")
+WISH = Kubelet("single-numa-node", "pod", cpu_manager_policy="static", reserved_system_cpus="0-3")
+
+
+def tuning_of(values: typing.Mapping[str, str], unread: typing.Optional[dict[str, str]] = None) -> ObservedTuning:
+    """The tuning of a node that has these values, and else those of the intent."""
+    rows = {
+        "topology_manager": "single-numa-node",
+        "topology_scope": "pod",
+        "cpu_manager": "static",
+        "reserved_cpus": "0,1-3",
+        **values,
+    }
+    return ObservedTuning(NodeTuning({row: (RowReading(value),) for row, value in rows.items() if value}, unread or {}))
 
 
 def of_kubelet(
     values: typing.Mapping[str, str], unread: typing.Optional[dict[str, str]] = None, **facts: typing.Any
 ) -> list[Finding]:
     """What is said of the kubelet of a node, whose tuning has these values and those of the intent."""
-    rows = {"topology_manager": "single-numa-node", "cpu_manager": "static", "reserved_cpus": "0,1-3", **values}
-    tuning = NodeTuning({row: (RowReading(value),) for row, value in rows.items() if value}, unread or {})
-    given = host.Facts(("a",), **{"tunings": {"a": ObservedTuning(tuning)}, **facts})
+    given = host.Facts(("a",), **{"tunings": {"a": tuning_of(values, unread)}, **facts})
     return [item for item in host.check(intent(kubelet=WISH), given) if item.check == "host.kubelet"]
 
 
@@ -741,6 +751,7 @@ def of_kubelet(
     ("values", "measured"),
     [
         ({"topology_manager": "best-effort"}, "topology_manager_policy best-effort"),
+        ({"topology_scope": "container"}, "topology_manager_scope container"),
         ({"cpu_manager": "none"}, "cpu_manager_policy none"),
         ({"reserved_cpus": "none"}, "reserved_system_cpus none"),
         ({"reserved_cpus": "0-4", "cpu_manager": "none"}, "cpu_manager_policy none, reserved_system_cpus 0-4"),
@@ -752,26 +763,38 @@ def test_a_kubelet_that_runs_otherwise_than_the_intent_asks_fails(
     """The KubeletConfig is accepted and its pool reached it, as the finding network.kubelet says."""
     (found,) = of_kubelet(values)
     assert (found.subject, found.status, found.measured) == ("a", "fail", measured)
-    intended = ("topology_manager_policy single-numa-node", "cpu_manager_policy static", "reserved_system_cpus 0-3")
+    intended = (
+        "topology_manager_policy single-numa-node",
+        "topology_manager_scope pod",
+        "cpu_manager_policy static",
+        "reserved_system_cpus 0-3",
+    )
     wanted = ", ".join(text for text in intended if text.partition(" ")[0] in measured)
     assert found.expected == wanted, "the settings that were measured"
     assert "a drop-in, a flag" in found.why and "systemctl cat kubelet on a" in found.remedy
-    # what was read before the roll may have changed since
-    (found,) = of_kubelet(values, plan=PLAN, rolls=(ROLL,))
-    assert (found.subject, found.status, found.expected) == ("a", "warn", wanted)
-    assert found.measured == f"{measured} (read before the update of the MachineConfigPool)"
+    # what was read before the roll counts no more: the roll may have changed it, for better or worse
+    (unread,) = of_kubelet(values, plan=PLAN, rolls=(ROLL,))
+    assert (unread.subject, unread.status, unread.measured) == ("a", "unknown", "not read")
+    assert "after its MachineConfigPool rolled it" in unread.why and "did not read the kubelet again" in unread.why
+    right, wrong = tuning_of({}), tuning_of(values)
+    for before in (right, wrong):
+        rolled = {"plan": PLAN, "rolls": (ROLL,), "tunings": {"a": before}}
+        assert of_kubelet({}, **rolled, tunings_after_roll={"a": wrong}) == [found]
+        assert [item.status for item in of_kubelet({}, **rolled, tunings_after_roll={"a": right})] == ["pass"]
+        failed = ObservedTuning(error="failed: no answer")
+        (unread,) = of_kubelet({}, **rolled, tunings_after_roll={"a": failed})
+        assert unread.status == "unknown" and "no answer" in unread.why
     (found,) = of_kubelet(values, plan=PLAN, rolls=(dataclasses.replace(ROLL, rolls=0),))
     assert found.status == "fail"
 
 
 def test_a_kubelet_that_runs_as_the_intent_asks_passes() -> None:
     assert [item.status for item in of_kubelet({})] == ["pass"]
-    assert [item.status for item in of_kubelet({}, plan=PLAN, rolls=(ROLL,))] == ["pass"]
-    no_rule = host.check(intent(kubelet=Kubelet(topology_manager_scope="pod")), host.Facts(("a",)))
+    no_rule = host.check(intent(kubelet=Kubelet(pool_labels={"a": "b"})), host.Facts(("a",)))
     assert "host.kubelet" not in {item.check for item in (*no_rule, *host.check(intent(), host.Facts(("a",))))}
 
 
-@pytest.mark.parametrize("rolls", [(), (ROLL,)], ids=["settled", "rolled"])
+@pytest.mark.parametrize("rolled", [False, True], ids=["settled", "rolled"])
 @pytest.mark.parametrize(
     ("values", "unread", "facts", "why"),
     [
@@ -786,9 +809,14 @@ def test_a_kubelet_that_was_not_read_is_unknown(
     unread: dict[str, str],
     facts: dict[str, typing.Any],
     why: str,
-    rolls: tuple[Roll, ...],
+    rolled: bool,
 ) -> None:
-    (found,) = of_kubelet(values, unread, plan=PLAN, rolls=rolls, **facts)
+    if rolled:
+        after = facts.get("tunings", {"a": tuning_of(values, unread)})
+        facts = {"plan": PLAN, "rolls": (ROLL,), "tunings_after_roll": after}
+        why = why.replace("--limit", "did not read the kubelet again")
+        values, unread = {}, {}
+    (found,) = of_kubelet(values, unread, **facts)
     assert (found.subject, found.status) == ("a", "unknown") and why in f"{found.why} {found.remedy}"
 
 

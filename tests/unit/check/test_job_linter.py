@@ -1739,9 +1739,11 @@ THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES, dev
         ((True, True), "pass", "rdma: network, gpu: gpu"),
         ((False, False), "fail", "4 devices without RDMA"),
         ((True, False), "warn", "2 of 4 devices without RDMA"),
-        # an earlier release of DRANET does not report it
-        ((False, None), "pass", "rdma: network, gpu: gpu"),
-        ((None, None), "pass", "rdma: network, gpu: gpu"),
+        # what is not reported is unknown, as before DRANET has looked at a device
+        ((False, None), "unknown", "RDMA not reported for 2 of 4 devices"),
+        ((None, None), "unknown", "RDMA not reported for 4 of 4 devices"),
+        ((True, None), "warn", "0 of 4 devices without RDMA, not reported for 2"),
+        ((True, False, None), "warn", "2 of 6 devices without RDMA, not reported for 2"),
     ],
 )
 def test_network_devices_of_a_claim_have_rdma(

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.chann
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.problems import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import queue_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
@@ -1198,6 +1199,29 @@ def test_rails_that_only_pods_of_other_nodes_have_fail() -> None:
     findings = check(intent(), facts(log=by_halves(job), pods=pods))
     told = found(findings, "rails", FAIL)
     assert len(told) == 2 and "no HCA on rail 2, 3" in told[0].why and "rdma_job.interfaces" in told[0].remedy
+
+
+@pytest.mark.parametrize(("asked", "status"), [(1, PASS), (2, PASS), (3, FAIL), (None, FAIL)])
+def test_a_job_that_asks_for_some_of_the_rails_is_judged_by_these(asked: typing.Optional[int], status: str) -> None:
+    pods, job = halves("worker-1", "worker-2")
+    findings = check(intent(interfaces=asked), facts(log=by_halves(job), pods=pods))
+    told = [item for item in findings if item.check == "training.rails"]
+    assert [item.status for item in told] == [status] * 2
+    assert status == FAIL or f"{asked} rail" in told[0].expected
+
+
+def test_rails_that_a_pod_has_and_does_not_use_fail_whatever_the_job_asks_for() -> None:
+    pods, job = halves("worker-1", "worker-2")
+    whole = tuple(dataclasses.replace(item, functions=pod(item.host, item.node).functions) for item in pods)
+    findings = check(intent(interfaces=2), facts(log=by_halves(job), pods=whole))
+    assert len(found(findings, "rails", FAIL)) == 2
+
+
+@pytest.mark.parametrize(("asked", "status"), [(0, "fail"), (1, "pass"), (4, "pass"), (5, "fail")])
+def test_a_job_gets_as_many_rails_as_a_node_has_at_most(asked: int, status: str) -> None:
+    told = validate.check(intent(interfaces=asked), validate.Facts(("a", "b")))
+    subjects = {item.subject for item in told if item.status == "fail"}
+    assert ("rdma_cluster.training.interfaces" in subjects) == (status == "fail")
 
 
 def test_hca_that_a_pod_does_not_use_fails_beside_pods_with_all_rails() -> None:

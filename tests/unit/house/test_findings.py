@@ -86,8 +86,9 @@ WORDS = {
 #: kinds as 'kubectl get' takes them: of Kubernetes, of OpenShift, of operators with their group where a short name may
 #: be somebody else's
 KINDS = set(
-    "nodes node pods pod events deployments deployment daemonsets cronjobs,daemonsets configmap configmaps namespace"
-    " crd storageclasses persistentvolumes persistentvolumeclaims poddisruptionbudgets validatingwebhookconfigurations"
+    "nodes node pods pod events deployments deployment daemonsets cronjobs,daemonsets,deployments configmap configmaps"
+    " namespace crd storageclasses persistentvolumes persistentvolumeclaims poddisruptionbudgets"
+    " validatingwebhookconfigurations"
     " network-attachment-definitions sriovnetworknodepolicies,network-attachment-definitions installplans"
     " catalogsources packagemanifests clusterserviceversions computedomains nodefeatures machineconfigpools"
     " machineconfigpool kubeletconfig"

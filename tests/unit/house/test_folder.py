@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import (
     list_changes,
+    list_rolled_nodes_to_read,
     list_unread_kinds,
     read_answers,
     read_facts,
@@ -40,7 +41,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import DisruptionPlan, NodePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -276,6 +280,23 @@ def test_a_plan_is_made_from_the_nodes_that_answered(folder: FactFolder) -> None
     folder.write("hcas", "worker-1", {"hca": []})
     # what can't be read of one node is its error, and never what it showed
     assert dict(read_answers(folder).hcas) == {}
+
+
+def test_stage_host_reads_again_the_nodes_that_the_run_has_rolled(folder: FactFolder) -> None:
+    asks = functools.partial(Intent, (), cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet("restricted"))))
+    assert list_rolled_nodes_to_read(folder, "host", asks) == [] and not folder.has("rolled_nodes")
+    plan = DisruptionPlan((NodePlan("worker-1", "reboot", rolled_by="gpu"), NodePlan("worker-2", "configure")))
+    folder.write("disruption", value={"plan": to_data(plan), "allowed": True})
+    folder.write("rolls", value={"rolls": [to_data(Roll("gpu", 1, "rendered-2", 1, 1))]})
+    assert list_rolled_nodes_to_read(folder, "host", INTENT) == [], "the intent does not set the kubelet"
+    assert list_rolled_nodes_to_read(folder, "tuning", asks) == [], "another stage"
+    assert list_rolled_nodes_to_read(folder, "host", asks) == ["worker-1"]
+    assert folder.value("rolled_nodes") == ["worker-1"]
+    # what the node did not answer is an error of it, and no answer from before the roll
+    seen, _counts = read_facts(folder, "host", ("tunings_after_roll",))
+    assert [*seen["tunings_after_roll"]] == ["worker-1"] and seen["tunings_after_roll"]["worker-1"]["error"]
+    folder.write("rolls", value={"rolls": [{"pool": 5}]})
+    assert list_rolled_nodes_to_read(folder, "host", asks) == [], "the judgement names the damaged fact"
 
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:

@@ -424,7 +424,7 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         ("proc/7/limits", ["memlock"]),
         ("host/etc/tuned/active_profile", ["tuned"]),
         ("host/var/lib/kubelet/cpu_manager_state", ["cpu_manager"]),
-        ("host/var/lib/kubelet/config.yaml", ["reserved_cpus", "topology_manager"]),
+        ("host/var/lib/kubelet/config.yaml", ["reserved_cpus", "topology_manager", "topology_scope"]),
     ],
 )
 def test_a_file_that_says_something_else_is_unread_by_its_row(
@@ -534,9 +534,51 @@ def test_a_drop_in_of_a_kubelet_that_is_not_found_makes_its_settings_unknown(ser
     assert server.shown("topology_manager") == {"restricted": ()}
     configure(server, f"{folder}/99-site.conf", "topologyManagerPolicy: none")
     node = server.read()
-    assert [*node.unread] == ["reserved_cpus", "topology_manager"]
+    assert [*node.unread] == ["reserved_cpus", "topology_manager", "topology_scope"]
     assert f"{folder}/99-site.conf: the command line of the kubelet was not found" in node.unread["topology_manager"]
     assert not {*node.unread} & {*node.rows} and "cpu_manager" in node.rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "drop_in", "scope"),
+    [
+        (BY_FILES, (), "container"),
+        (BY_FILES, ("topologyManagerScope: pod",), "pod"),
+        ((*BY_FILES, "--topology-manager-scope=container"), ("topologyManagerScope: pod",), "container"),
+    ],
+)
+def test_the_scope_of_the_topology_manager_is_read(
+    server: Server, arguments: tuple[str, ...], drop_in: tuple[str, ...], scope: str
+) -> None:
+    configure(server, f"{DROP_INS}/99-site.conf", *drop_in)
+    of_kubelet(server, *arguments)
+    assert server.shown("topology_scope") == {scope: ()}
+
+
+@pytest.mark.parametrize(
+    ("files", "process", "words"),
+    [
+        ((), "k3s-server", "kubelet-arg of K3s were not read (its command line)"),
+        (("k3s/config.yaml",), "k3s-agent", "/etc/rancher/k3s/config.yaml)"),
+        (("k3s/config.yaml.d/99-site.yaml", "k3s/config.yaml.d/note.txt"), "", "/config.yaml.d/99-site.yaml)"),
+        (("rke2/config.yaml", "rke2/config.yaml.d/1.yml"), "", "kubelet-arg of RKE2 were not read"),
+    ],
+)
+def test_the_kubelet_of_k3s_is_unread_by_the_names_of_its_files(
+    server: Server, files: tuple[str, ...], process: str, words: str
+) -> None:
+    """The configuration of another kubelet lies on the node as well, as a node that was of kubeadm before has it."""
+    assert server.shown("topology_manager") == {"restricted": ()}
+    for name in files:
+        server.file(server.host, f"etc/rancher/{name}", "kubelet-arg:\n- topology-manager-policy=none")
+    if process:
+        server.process(30, process, 65536)
+    node = server.read()
+    assert [*node.unread] == ["reserved_cpus", "topology_manager", "topology_scope"]
+    assert words in node.unread["topology_manager"] and "note.txt" not in node.unread["topology_manager"]
+    # the kubelet of RKE2 is a process, which has them as its flags
+    of_kubelet(server, *BY_FILES, "--topology-manager-policy=best-effort")
+    assert server.shown("topology_manager") == {"best-effort": ()} and server.read().unread == {}
 
 
 def _break_drop_in(server: Server) -> None:
@@ -574,7 +616,9 @@ def test_what_the_kubelet_merges_and_can_not_be_read_is_no_value(
     assert server.shown("topology_manager") == {"restricted": ()}
     change(server)
     node = server.read()
-    assert [*node.unread] == ["reserved_cpus", "topology_manager"] and why in node.unread["topology_manager"]
+    assert [*node.unread] == ["reserved_cpus", "topology_manager", "topology_scope"] and why in node.unread[
+        "topology_manager"
+    ]
     assert not {*node.unread} & {*node.rows}
 
 

@@ -241,6 +241,7 @@ _NODE_ROWS = {
     "cpu_manager": "static",
     "memory_manager": "none",
     "topology_manager": "single-numa-node",
+    "topology_scope": "container",
     "reserved_cpus": "none",
     "gc_thresh1": "4096",
     "gc_thresh2": "8192",
@@ -976,7 +977,13 @@ class _Made:
             for number, name in enumerate(names)
         )
         if not self.shape.infiniband:
-            return {("memlock", "proofs"): proofs}
+            # its MachineConfigPool rolled all nodes
+            return {
+                ("memlock", "proofs"): proofs,
+                "tuning_after_network": {
+                    name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)
+                },
+            }
         return {
             ("memlock", "proofs"): proofs,
             "containerd": {name: ObservedText(str(limit)) for name in names},

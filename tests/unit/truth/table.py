@@ -406,13 +406,25 @@ ROWS: tuple[Row, ...] = (
         _SPEED,
         warns=True,
     ),
-    Row(("tuning",), _rows(("topology_manager",), "", "[]", "[].value"), _SPEED, on=INFINIBAND, warns=True),
     Row(
         ("tuning",),
-        _rows(("topology_manager",), "[].value"),
-        "The machines were rolled since it was read, with the KubeletConfig; without a roll it fails.",
+        _rows(("topology_manager",), "", "[]", "[].value"),
+        "The kubelet was read again after the roll of the nodes, and that counts; without a roll it fails.",
         on=ROCE,
         warns=True,
+    ),
+    Row(("tuning",), _rows(("topology_manager",), "", "[]", "[].value"), _SPEED, on=INFINIBAND, warns=True),
+    Row(
+        ("tuning_after_network",),
+        (*_rows((row.name for row in TUNING if row.name != "topology_manager"), "*"), "node.unread"),
+        "Only the settings of the kubelet that the intent sets are judged of it; stage tuning has judged the rest.",
+        on=ROCE,
+    ),
+    Row(
+        ("tuning_after_network",),
+        _rows(("topology_manager",), "[].where*"),
+        "It tells the reader where on the node it is so.",
+        on=ROCE,
     ),
     Row(("tuning",), _rows(_TO_GPUS, "", "[]", "[].value"), _GPU_MEMORY, warns=True),
     Row(

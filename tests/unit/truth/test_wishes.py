@@ -94,6 +94,7 @@ def test_a_word_that_the_facts_contradict_closes_a_gate() -> None:
     ("key", "wished", "row", "read"),
     [
         ("topology_manager_policy", "single-numa-node", "topology_manager", "best-effort"),
+        ("topology_manager_scope", "pod", "topology_scope", "container"),
         ("cpu_manager_policy", "static", "cpu_manager", "none"),
         ("reserved_system_cpus", "0-7", "reserved_cpus", "none"),
     ],

@@ -190,5 +190,6 @@ NEVER_CONTRADICTED: typing.Mapping[str, str] = {
     "cluster.measures": "Figures of jobs are the user's word.",
     "cluster.training.fabric": "Another fabric is refused by stage validate, or has other HCAs.",
     "cluster.training.gpu_direct": _LOOSE,
+    "cluster.training.interfaces": _LOOSE,
     "cluster.training.library": "It says whose lines count; tests/unit/check/test_training_ucx.py has logs of UCX.",
 }

@@ -22,6 +22,17 @@ from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps,
 from .pool_in_use import SHOWN, check_pool
 from .pools import build_invalid_range, count_needed_on_a_node, describe_need, find_pool
 
+#: [k8snetworkplumbingwg/whereabouts doc/crds/ip-reconciler-job.yaml, doc/crds/reconciler-deployment.yaml,
+#: deployment/whereabouts-chart/templates/operator.yaml, cmd/controlloop/controlloop.go]
+_FREE_LEAKS = (
+    "The reconciler of whereabouts frees these addresses. Find it: kubectl get cronjobs,daemonsets,deployments -A |"
+    " grep -E 'ip-reconciler|whereabouts'. Start a CronJob with kubectl -n NAMESPACE create job ip-reconciler-now"
+    " --from=cronjob/ip-reconciler. A DaemonSet, or the Deployment whereabouts-reconciler, runs it at the time in the"
+    " ConfigMap whereabouts-config (in UTC): wait for this time. The Deployment whereabouts-operator runs"
+    " it each 30 seconds: read its log. If the addresses remain allocated, run kubectl -n kube-system edit"
+    " ippools.whereabouts.cni.cncf.io, and remove the entries of these addresses only. Then run stage network again."
+)
+
 
 def check(
     intent: Intent,
@@ -129,16 +140,8 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
         " no longer exist, have ended, or were created anew with the same name and other addresses: a node failed, or"
         " the CNI plugin failed."
     )
-    remedy = (
-        "The reconciler of whereabouts frees these addresses. Find it: kubectl get cronjobs,daemonsets -A | grep -E"
-        " 'ip-reconciler|whereabouts'. Start a CronJob with kubectl -n NAMESPACE create job ip-reconciler-now"
-        " --from=cronjob/ip-reconciler. A DaemonSet runs it at the time in the ConfigMap whereabouts-config (04:30 UTC"
-        " by default): wait for this time. If the addresses remain allocated, run kubectl -n kube-system edit"
-        " ippools.whereabouts.cni.cncf.io, and remove the entries of these addresses only. Then run stage network"
-        " again."
-    )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
-    return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
+    return Finding("network.addresses", fabric.name, status, measured, expected, why, _FREE_LEAKS)
 
 
 def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overlaps) -> Finding:

@@ -44,7 +44,7 @@ def pair_lonely_leaves(ways: PathTable, groups: typing.Sequence[Leaves], pairs: 
                 continue
             others = [end for other in (*leaves[:place], *leaves[place + 1 :]) for end in other]
             for end in leaf:
-                partner = next((one for one in others[:_LOOKS] if _may_both(ways, end, one)), None)
+                partner = next((one for one in others[:_LOOKS] if may_both(ways, end, one)), None)
                 if partner is not None:
                     others.remove(partner)
                     result.append((end, partner))
@@ -75,13 +75,13 @@ def pair_each_leaf(ways: PathTable, groups: typing.Sequence[Leaves], tests: typi
                 (one, other)
                 for one, other in pairs
                 if _of_rail(ways.ends[one].rail, ways.leaf(one) or "", ways.leaf(other) or "") not in crossed
-                and _may_both(ways, one, other)
+                and may_both(ways, one, other)
             ]
         )
     return steps
 
 
-def _may_both(ways: PathTable, one: int, other: int) -> bool:
+def may_both(ways: PathTable, one: int, other: int) -> bool:
     """Return whether two ends may be measured with each other in both directions, and both paths are known."""
     return all(ways.may(*test) and ways.way(*test) is not None for test in ((one, other), (other, one)))
 

@@ -8,8 +8,8 @@ that no test between leaves can distinguish its cable from the port of a spine. 
 another leaf of its pod, and each pod with another one. Where the links between leaves are unknown, a leaf without a
 partner gets one of the other leaves, and on Ethernet each leaf exchanges data with each other leaf: a pair of leaves
 without a path has no other sign. If rails share spines, a round pairs the rails of each host: it
-needs no partner, and if a rail has only one leaf, no other test uses the uplinks of that leaf. The last rounds cover
-the remaining links one by one.
+needs no partner, and if a rail has only one leaf, no other test uses the uplinks of that leaf. The next rounds cover
+the remaining links one by one. The last rounds pair the ends that only met slower ends with ends of their own rate.
 
 A round consists of turns in both directions of its pairs. In a turn, an end sends or receives once, and no link is used
 twice in one direction, because two tests on the same link would both be slow.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .equal_rates import pair_slowed_ends, split_by_rate
 from .leaf_rounds import MOST_FLOWS, pair_each_leaf, pair_lonely_leaves
 from .paths import PathTable, Way
 
@@ -126,12 +127,16 @@ class OccupiedLinks:
                 yield direction.target, True
 
 
-def cover_links(ways: PathTable) -> Cover:
+def cover_links(ways: PathTable, own_rates: typing.Optional[typing.Mapping[tuple[int, str], float]] = None) -> Cover:
     """Plan the first rounds of a fabric, which together use each link in both directions, as far as tests can. Return
-    the rounds with the link directions that they use.
+    the rounds with the link directions that they use. An end meets another end of at least its rate, if its rail has
+    one.
 
     :param ways: paths between the ports
+    :param own_rates: rates in Gb/s that the ends support, by rail and node; None if they do not count
     """
+    known = own_rates or {}
+    rates = {number: known[end.rail, end.node] for number, end in enumerate(ways.ends) if (end.rail, end.node) in known}
     groups = _find_rails(ways)
     covered: set[int] = set()
     rounds: list[Round] = []
@@ -148,7 +153,7 @@ def cover_links(ways: PathTable) -> Cover:
 
     add(
         "inside each leaf",
-        [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in _split_halves(leaf)],
+        [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in split_by_rate(leaf, rates)],
     )
     inside = [_group_by_leaf(ways, group, pod) for group in groups for pod in ways.pods]
     whole = [_group_by_leaf(ways, group, None) for group in groups]
@@ -184,6 +189,11 @@ def cover_links(ways: PathTable) -> Cover:
         if not turns:
             break
         rounds.append(Round("links that no earlier round used", turns))
+    for _number in range(_MOST_ROUNDS):
+        slowed = pair_slowed_ends(ways, [test for item in rounds for test in item.tests], rates)
+        if not slowed:
+            break
+        add("between ends of equal rate", slowed)
     return Cover(tuple(rounds), frozenset(covered))
 
 

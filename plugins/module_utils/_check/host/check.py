@@ -23,6 +23,7 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_p
 from . import cluster_policy, gpudirect, kubelet
 from . import memlock as memlock_checks
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
+from .rolled_nodes import list_rolled_nodes
 from .unread_nodes import choose_remedy
 
 
@@ -44,6 +45,7 @@ class Facts:
     :ivar applied: result of applying each object in stage network
     :ivar plan: answer of sriov_plan, which contains the MachineConfigPool that rolls each node; None if it did not run
     :ivar rolls: rolls of the MachineConfigPools for which stage network waited
+    :ivar tunings_after_roll: tuning rows of each node that this run rolled, read after the roll
     """
 
     nodes: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class Facts:
     applied: tuple[AppliedObject, ...] = ()
     plan: typing.Optional[DisruptionPlan] = None
     rolls: tuple[Roll, ...] = ()
+    tunings_after_roll: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -80,8 +83,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings[:0] = cluster_policy.check(facts.policies, facts.nodes, loaded, facts.check_mode)
     findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts)
     if intent.cluster.host.kubelet is not None:
-        rolled = [name for name in facts.nodes if _was_rolled(name, facts)]
-        findings += kubelet.check(intent.cluster.host.kubelet, facts.nodes, facts.tunings, rolled, facts.by_pods)
+        rolled = list_rolled_nodes(facts.nodes, facts.plan, facts.rolls)
+        findings += kubelet.check(
+            intent.cluster.host.kubelet, facts.nodes, facts.tunings, facts.tunings_after_roll, rolled, facts.by_pods
+        )
     if memlock is None:
         return (
             *findings,
@@ -156,6 +161,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
+    rolled = list_rolled_nodes(facts.nodes, facts.plan, facts.rolls)
     for name in facts.nodes if wanted else ():
         seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
@@ -170,7 +176,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
             yield _report_overridden(name, expected, overridden)
         elif runs is not None and not missing:
             yield build_pass(check_id, name, "booted with all of them", expected)
-        elif made and (planned or _was_rolled(name, facts)):
+        elif made and (planned or name in rolled):
             yield build_pass(
                 check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected
             )
@@ -214,20 +220,6 @@ def _select_of_same_keys(there: typing.Iterable[str], missing: typing.Iterable[s
     if "hugepages" in keys:
         keys.add("default_hugepagesz")
     return [argument for argument in there if argument.partition("=")[0] in keys]
-
-
-def _was_rolled(node: str, facts: Facts) -> bool:
-    """Return whether a MachineConfigPool has given the node its new configuration in this run.
-
-    The result is False if the plan of the run does not name the pool of the node.
-
-    :param node: name of the node
-    """
-    pools = {item.rolled_by for item in facts.plan.nodes if item.node == node} if facts.plan is not None else set()
-    return any(
-        roll.pool in pools and not roll.error and roll.rolls and (roll.updated >= roll.machines or roll.others)
-        for roll in facts.rolls
-    )
 
 
 def _report_overridden(name: str, expected: str, overridden: Overridden) -> Finding:

@@ -12,11 +12,10 @@ import typing
 
 from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
 from ..._model.base.errors import ParseError
-from ..._model.base.phrases import count_of, format_clause
-from ..._model.base.text import join_first
+from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import Kubelet
 from ..._model.node.tuning import NodeTuning, ObservedTuning
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from ..._parse.node.tuning import parse_cpu_list
 from .unread_nodes import choose_remedy
 
@@ -24,40 +23,47 @@ _CHECK = "host.kubelet"
 #: settings of the intent, by the tuning row that shows their value on a node
 _ROWS = {
     "topology_manager": "topology_manager_policy",
+    "topology_scope": "topology_manager_scope",
     "cpu_manager": "cpu_manager_policy",
     "reserved_cpus": "reserved_system_cpus",
 }
 _AGAIN = "Then run stages tuning and host again."
-#: names of nodes in a finding
-_MOST = 8
+_NOT_AGAIN = "the run did not read the kubelet again after the update of the MachineConfigPool"
 
 
 def check(
     wanted: Kubelet,
     nodes: typing.Sequence[str],
     tunings: typing.Mapping[str, ObservedTuning],
+    after: typing.Mapping[str, ObservedTuning],
     rolled: typing.Container[str],
     by_pods: typing.Container[str],
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each node on the kubelet settings of the intent. Settings that the intent does not set, and
-    the scope of the topology manager, are not compared.
+    """Yield a finding for each node on the kubelet settings of the intent. Settings that the intent does not set are
+    not compared.
 
-    The values are those that stage tuning has read. On a node that this run rolled since, another value is a warning,
-    because the roll may have changed it.
+    On a node that this run rolled, only the values that were read after the roll count, because the roll may have
+    changed those that stage tuning read before it.
 
     :param wanted: kubelet settings of the intent
     :param nodes: names of the nodes
-    :param tunings: tuning rows of each node
+    :param tunings: tuning rows of each node, as stage tuning judged them
+    :param after: tuning rows of each rolled node, read after the roll
     :param rolled: names of the nodes that a MachineConfigPool has given a new configuration in this run
     :param by_pods: names of the nodes that are read by observers
     """
     rules = {row: value for row, key in _ROWS.items() if (value := getattr(wanted, key)) is not None}
     expected = _describe(rules)
-    before: dict[str, typing.Mapping[str, str]] = {}
     for name in nodes if rules else ():
-        seen = tunings.get(name, ObservedTuning(error=NOT_QUERIED_BY_LIMIT))
+        if name in rolled:
+            seen, what = (
+                after.get(name, ObservedTuning(error=_NOT_AGAIN)),
+                "the node after its MachineConfigPool rolled it",
+            )
+        else:
+            seen, what = tunings.get(name, ObservedTuning(error=NOT_QUERIED_BY_LIMIT)), "the node"
         if seen.value is None or seen.error is not None:
-            why = f"The tuning of the node was not read: {format_clause(seen.error, 'its data lacks it')}."
+            why = f"The tuning of {what} was not read: {format_clause(seen.error, 'its data lacks it')}."
             remedy = choose_remedy(seen.error, name, by_pods, "Python 3.9 or later")
             yield Finding(_CHECK, name, UNKNOWN, "not read", expected, why, remedy)
             continue
@@ -68,14 +74,10 @@ def check(
         unread = [row for row, value in values.items() if value is None]
         if unread:
             yield _report_unread(name, seen.value, unread, _describe_rows(rules, unread))
-        elif wrong and name in rolled:
-            before[name] = wrong
         elif wrong:
             yield _report_wrong(name, wrong, _describe_rows(rules, wrong))
         else:
             yield build_pass(_CHECK, name, _describe({row: value or "" for row, value in values.items()}), expected)
-    if before:
-        yield _report_rolled(before, rules)
 
 
 def _find_value(node: NodeTuning, row: str) -> typing.Optional[str]:
@@ -124,27 +126,3 @@ def _report_wrong(name: str, wrong: typing.Mapping[str, str], expected: str) -> 
         f" performanceprofile), and restart the kubelet. {_AGAIN}"
     )
     return Finding(_CHECK, name, FAIL, _describe(wrong), expected, why, remedy)
-
-
-def _report_rolled(before: typing.Mapping[str, typing.Mapping[str, str]], rules: typing.Mapping[str, str]) -> Finding:
-    """Return the warning on all nodes that this run rolled after it read other values.
-
-    :param before: values before the roll that differ from the intent, by row, for each node
-    :param rules: values of the intent, by row
-    """
-    values = sorted({_describe(wrong) for wrong in before.values()})
-    expected = _describe_rows(rules, {row for wrong in before.values() for row in wrong})
-    why = (
-        f"This run read these values of {count_of(len(before), 'node')}. Then the machine config operator updated the"
-        " MachineConfigPool, and the run did not read the values again. A drop-in or a flag of the kubelet may still"
-        " override the KubeletConfig."
-    )
-    return Finding(
-        _CHECK,
-        join_first(list(before), _MOST),
-        WARN,
-        f"{join_first(values, 4, '; ')} (read before the update of the MachineConfigPool)",
-        expected,
-        why,
-        "Run stages tuning and host again.",
-    )

@@ -208,7 +208,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             subject, on_host = f"{fabric.name} {host}", used.get(host, {})
             yield check_hcas(subject, got, on_host, allowed, host in over_nvlink)
             of_node = rails.get((fabric.name, pod.node), frozenset())
-            yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink, of_node)
+            yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink, of_node, wanted.interfaces)
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         mine = [member.hca for fabric in carried for member in members.get((fabric.name, pod.node), ())]
         vendors = {hca.pci.vendor for hca in mine if hca.pci is not None}

@@ -148,6 +148,7 @@ def check_rails(
     node: str,
     over_nvlink: bool = False,
     of_node: typing.AbstractSet[int] = frozenset(),
+    interfaces: typing.Optional[int] = None,
 ) -> Finding:
     """Check that the channels of a host use an HCA on each rail of a fabric.
 
@@ -158,6 +159,7 @@ def check_rails(
     :param node: name of the node of the pod
     :param over_nvlink: whether channels of the host use NVLink between nodes
     :param of_node: rails of the fabric that all pods of the job on this node got; empty if unknown
+    :param interfaces: number of rails that the intent gives a pod of the job; None for all rails
     """
     count = fabric.select.hcas_per_node
     expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
@@ -201,11 +203,15 @@ def check_rails(
     if lacking == idle and of_node >= set(range(count)):
         # each of the other pods of the node has a finding of its own
         return build_pass("training.rails", subject, f"{measured}; other pods of the node have the rest", expected)
+    if lacking == idle and interfaces is not None and len(rails) >= interfaces:
+        asked = f"{count_of(interfaces, 'rail')} used (rdma_cluster.training.interfaces)"
+        return build_pass("training.rails", subject, measured, asked)
     if lacking:
         why = f"The pod has no HCA on rail {', '.join(map(str, lacking))}."
         remedy = (
-            "Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks), or waive this"
-            f" finding if jobs use only some of the rails (rdma_job.interfaces). {again}"
+            "Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks). If jobs use"
+            " only some of the rails on purpose (rdma_job.interfaces), set rdma_cluster.training.interfaces to their"
+            f" number. {again}"
         )
     elif over_nvlink:
         why = (

@@ -73,7 +73,7 @@ _OF_CHECKS = {
         " /etc/kubernetes/kubelet.conf or /var/lib/kubelet/config.yaml, so its kubelet may place pods differently from"
         " those of the comparable nodes.",
         "Run systemctl status kubelet on NODE. If the kubelet does not run, start it. If another program contains the"
-        " kubelet (K3s), compare its arguments with those of a comparable node, and waive this finding. Otherwise"
+        " kubelet (MicroK8s), compare its arguments with those of a comparable node, and waive this finding. Otherwise"
         f" install the kubelet as on the comparable nodes, {_AGAIN}",
     ),
     "network": (

@@ -80,10 +80,17 @@ _REMEDIES = (
         f" kernel with /proc/config.gz, {_AGAIN}",
     ),
     (
+        "the settings kubelet-arg of",
+        "Read topology-manager-policy, topology-manager-scope and reserved-cpus below kubelet-arg in"
+        " /etc/rancher/k3s/config.yaml (RKE2: /etc/rancher/rke2/config.yaml) and its folder config.yaml.d on NODE, and"
+        " the options of systemctl cat k3s k3s-agent. Compare them with those of the other nodes, and waive this"
+        f" finding with them as the reason. On RKE2, start the kubelet if it does not run, {_AGAIN}",
+    ),
+    (
         "the command line of the kubelet was not found",
         "Run systemctl status kubelet on NODE, and start the kubelet if it does not run. If it runs, let Ansible read"
         " NODE as root: set ansible_become: true and a user with that right in the inventory. If another program"
-        f" contains the kubelet (K3s), waive this finding. Otherwise {_AGAIN}",
+        f" contains the kubelet (MicroK8s), waive this finding. Otherwise {_AGAIN}",
     ),
     (
         "Permission denied",

@@ -12,7 +12,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rules
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import EVERYTHING
-from ..._model.intent.profiles import find_traits
+from ..._model.intent.profiles import carries_rdma, find_traits
 from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
@@ -42,7 +42,10 @@ def check_cluster(intent: Intent) -> list[Finding]:
         ),
         cluster,
     )
-    findings += run_rules((_check_training_fabric, _check_training_ranks, _check_functions_of_firmware), intent)
+    findings += run_rules(
+        (_check_training_fabric, _check_training_ranks, _check_training_interfaces, _check_functions_of_firmware),
+        intent,
+    )
     return findings or [
         build_pass(
             "validate.cluster",
@@ -235,4 +238,21 @@ def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
                 "Remove rdma_cluster.training.ranks. With UCX, the log of each pod of the job on the network must"
                 " contain an endpoint line."
             ),
+        )
+
+
+def _check_training_interfaces(intent: Intent) -> typing.Iterator[Finding]:
+    training = intent.cluster.training
+    if training is None or training.interfaces is None:
+        return
+    chosen = [fabric for fabric in intent.fabrics if training.fabric in (None, fabric.name) and carries_rdma(fabric)]
+    most = max((fabric.select.hcas_per_node for fabric in chosen), default=1)
+    if not 1 <= training.interfaces <= most:
+        yield refuse_value(
+            "cluster",
+            "rdma_cluster.training.interfaces",
+            count_of(training.interfaces, "rail"),
+            f"1 to {count_of(most, 'rail')}, the HCAs of a node",
+            "A pod of the job gets at least one rail, and no more than its node has.",
+            "Set rdma_cluster.training.interfaces to the value of rdma_job.interfaces, or remove the key.",
         )

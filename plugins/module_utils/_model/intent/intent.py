@@ -251,12 +251,14 @@ class Training:
     :ivar ranks: number of ranks of the whole job; None for the number in the log
     :ivar gpu_direct: whether each channel over the network must use GPUDirect RDMA
     :ivar library: library whose log lines prove the network: NCCL or RCCL (``nccl``), or UCX, which NIXL uses
+    :ivar interfaces: number of rails of a fabric that a pod of the job gets; None for all rails
     """
 
     fabric: typing.Optional[str] = None
     ranks: typing.Optional[int] = None
     gpu_direct: bool = True
     library: typing.Literal["nccl", "ucx"] = "nccl"
+    interfaces: typing.Optional[int] = None
 
 
 #: the most that may happen to a node, the least first

@@ -50,6 +50,7 @@ ROLE_VARIABLES: dict[str, str] = {
     "fabric_error_seconds": "int",
     "fabric_sysfs": "list",
     "host_pod_seconds": "int",
+    "host_sysfs": "list",
     "linerate_rdma": "dict",
     "network_namespace": "str",
     "network_wait_seconds": "int",

@@ -36,11 +36,18 @@ _SETTING = re.compile(
 _UNSET = ("null", "Null", "NULL", "~")
 _TRAFFIC_CLASS = re.compile(r"\AGlobal tclass=([0-9]{1,3})$", re.MULTILINE)
 #: of the kubelet's configuration what decides where a pod runs; nothing else of it leaves the node
-_OF_KUBELET = ("topologyManagerPolicy", "cpuManagerPolicy", "memoryManagerPolicy", "reservedSystemCPUs")
+_OF_KUBELET = (
+    "topologyManagerPolicy",
+    "topologyManagerScope",
+    "cpuManagerPolicy",
+    "memoryManagerPolicy",
+    "reservedSystemCPUs",
+)
 #: flags of the kubelet's command line, by the key of its configuration that they override [kubernetes
 #: cmd/kubelet/app/options/options.go AddKubeletConfigFlags]
 _FLAGS = {
     "topology-manager-policy": "topologyManagerPolicy",
+    "topology-manager-scope": "topologyManagerScope",
     "cpu-manager-policy": "cpuManagerPolicy",
     "memory-manager-policy": "memoryManagerPolicy",
     "reserved-cpus": "reservedSystemCPUs",

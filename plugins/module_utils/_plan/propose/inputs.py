@@ -13,6 +13,7 @@ from ..._model.kubernetes.controller import NodeRoom
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.node.hca import Hca, ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
+from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.sriov_operator import OperatorFacts
 
 #: HCAs of each node that gave an answer
@@ -47,6 +48,7 @@ class ProposalInputs:
     :ivar image: image of the observers; None if the user named none
     :ivar observers: observers of the run; None for none
     :ivar room: CPU and memory of the nodes; None if they could not be read
+    :ivar platforms: platform of each node, with the networks of its own interfaces
     """
 
     hcas: typing.Mapping[str, ObservedHcas]
@@ -60,3 +62,4 @@ class ProposalInputs:
     image: typing.Optional[NamedImage] = None
     observers: typing.Optional[ObserversFacts] = None
     room: typing.Optional[tuple[NodeRoom, ...]] = None
+    platforms: typing.Mapping[str, ObservedPlatform] = dataclasses.field(default_factory=dict)

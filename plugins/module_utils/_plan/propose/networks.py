@@ -8,8 +8,10 @@ import bisect
 import ipaddress
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.intent.proposal import Blank, Value
 from ..._model.kubernetes.addresses import AddressFacts
+from ..._model.node.platform import ObservedPlatform
 
 # private networks (RFC 1918), those first that sites use least. Those of RFC 6598 (100.64.0.0/10) are left alone:
 # OVN-Kubernetes has some of them inside, and no object of the cluster shows it
@@ -25,12 +27,26 @@ class Networks:
     """An allocator of private IPv4 networks that overlap neither the networks in use nor each other.
 
     :param addresses: networks that the cluster uses; None if they could not be read
+    :param platforms: platform of each node, with the networks of its own interfaces; None if no node was asked
     """
 
-    def __init__(self, addresses: typing.Optional[AddressFacts]) -> None:
+    def __init__(
+        self,
+        addresses: typing.Optional[AddressFacts],
+        platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
+    ) -> None:
         self._addresses = addresses
         self._taken = [_DOCKER]
         self._known = 0
+        # stage network refuses a range that overlaps one of them
+        hosts = {text for item in (platforms or {}).values() for text in _list_host_networks(item)}
+        of_hosts = [ipaddress.ip_network(text, strict=False) for text in hosts if _is_network(text)]
+        self._taken += [network for network in of_hosts if isinstance(network, ipaddress.IPv4Network)]
+        self._hosts = len(of_hosts)
+        self._unread = sum(
+            item.value is None or item.error is not None or item.value.networks is None
+            for item in (platforms or {}).values()
+        )
         for text, kind in _in_use(addresses):
             network = ipaddress.ip_network(text, strict=False) if _is_network(text) else None
             if isinstance(network, ipaddress.IPv4Network):
@@ -67,10 +83,18 @@ class Networks:
             else " The pod network of the cluster is unknown."
         )
         beside = (
-            f"does not overlap the {self._known} networks that the cluster uses; verify that the site does not use it"
-            f" outside of the cluster.{pods}"
+            f"does not overlap the {self._known} networks that the cluster uses{self._describe_hosts()}; verify that"
+            f" the site does not use it outside of the cluster.{pods}{self._describe_unread()}"
         )
         return Value(str(found), f"size for {why}; {beside}")
+
+    def _describe_hosts(self) -> str:
+        return f" and the {count_of(self._hosts, 'network')} of the nodes' own interfaces" if self._hosts else ""
+
+    def _describe_unread(self) -> str:
+        return (
+            f" The networks of the interfaces of {count_of(self._unread, 'node')} are unknown." if self._unread else ""
+        )
 
     def _find_free_network(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
         """Return a free network with this prefix length. Return None if no private network of this size is free. Each
@@ -91,6 +115,13 @@ class Networks:
                     return ipaddress.IPv4Network((start, prefix))
                 start = min(taken[place][0], start) // size * size - size
         return None
+
+
+def _list_host_networks(platform: ObservedPlatform) -> tuple[str, ...]:
+    """Return the networks of a node's own interfaces, as text. Return nothing if they were not read."""
+    if platform.value is None or platform.error is not None:
+        return ()
+    return tuple(item.network for item in platform.value.networks or ())
 
 
 def _in_use(addresses: typing.Optional[AddressFacts]) -> typing.Iterator[tuple[str, str]]:

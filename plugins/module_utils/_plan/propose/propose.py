@@ -78,7 +78,7 @@ def propose(seen: ProposalInputs) -> Proposal:
                 out.add(name, hca, why)
     groups.sort(key=lambda group: (-group.per_node * max(compute_rate(hca) for hca in group.all), group.managers))
     groups = _limit_groups(groups, out)
-    networks = Networks(seen.addresses)
+    networks = Networks(seen.addresses, seen.platforms)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
         alone = sum(other.infiniband == group.infiniband for other in groups) == 1

@@ -206,7 +206,8 @@ class BandwidthRun:
                         for result in self._measure_step(pool, one_way, usable, step)
                     )
 
-        for item in cover_links(ways).rounds:
+        rates = find_limits(fabric, self._seen, usable.values()).own_rates()
+        for item in cover_links(ways, rates).rounds:
             measure(item, 0)
         narrowing = SuspectRoundPlanner(ways)
         for attempt in itertools.count(1):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..._analysis.schedule.link_coverage_rounds import cover_links
 from ..._analysis.schedule.measurements import by_links, cover_plan, round_plan
-from ..._check.bandwidth.facts import NOTHING, Facts
+from ..._check.bandwidth.facts import NOTHING, Facts, find_limits
 from ..._check.bandwidth.results import find_paths_between
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import RoundPlan
@@ -28,5 +28,6 @@ def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
     if by_links(fabric, len(plan.nodes)):
         ways, why = find_paths_between(fabric, seen)
         if ways is not None:
-            return cover_plan(fabric, ways, cover_links(ways), plan.parallel)
+            rates = find_limits(fabric, seen, ()).own_rates()
+            return cover_plan(fabric, ways, cover_links(ways, rates), plan.parallel)
     return round_plan(fabric, len(plan.nodes), plan.parallel, why)

@@ -40,6 +40,15 @@ ROWS: tuple[TuningRow, ...] = (
         source="kubernetes.io: Control Topology Management Policies on a node",
     ),
     TuningRow(
+        "topology_scope",
+        "kubelet",
+        "topology manager scope",
+        OTHER,
+        "OpenShift: set rdma_cluster.host.kubelet.topology_manager_scope in the intent. Elsewhere: drain the node, set"
+        " topologyManagerScope in the configuration of the kubelet to the value of the comparable nodes, and restart"
+        " the kubelet.",
+    ),
+    TuningRow(
         "reserved_cpus",
         "kubelet",
         "CPUs that the kubelet reserves for the system",

@@ -21,7 +21,7 @@ from .rows import Rows
 _STATES = {"cpu_manager": "var/lib/kubelet/cpu_manager_state", "memory_manager": "var/lib/kubelet/memory_manager_state"}
 #: OpenShift's, kubeadm's
 _CONFIGURATIONS = ("etc/kubernetes/kubelet.conf", "var/lib/kubelet/config.yaml")
-#: OpenShift's, that of the documentation, RKE2's, K3s'. A K3s node has no process of that name
+#: OpenShift's, that of the documentation, RKE2's, K3s'
 _DROP_INS = (
     "etc/openshift/kubelet.conf.d",
     "etc/kubernetes/kubelet.conf.d",
@@ -29,10 +29,21 @@ _DROP_INS = (
     "var/lib/rancher/k3s/agent/etc/kubelet.conf.d",
 )
 _SUFFIX = ".conf"
+#: distributions whose configuration has kubelet-arg, by their folder in /etc/rancher. RKE2 gives it to a process of the
+#: kubelet as flags. The process of K3s contains the kubelet, and replaces its own command line [k3s
+#: pkg/cli/agent/agent.go Run, pkg/daemons/agent/agent.go startKubelet, pkg/configfilearg/parser.go]
+_RANCHER = {"k3s": "K3s", "rke2": "RKE2"}
+_K3S = ("k3s", "k3s-server", "k3s-agent")
 #: files of a folder of drop-ins, which has a few
 _MOST_FILES = 1000
+#: files that a message names
+_MOST_NAMED = 4
 #: key of the configuration: row, and what the kubelet does where the key is not there
-_SETTINGS = {"topologyManagerPolicy": ("topology_manager", "none"), "reservedSystemCPUs": ("reserved_cpus", "none")}
+_SETTINGS = {
+    "topologyManagerPolicy": ("topology_manager", "none"),
+    "topologyManagerScope": ("topology_scope", "container"),
+    "reservedSystemCPUs": ("reserved_cpus", "none"),
+}
 _ROWS = tuple(row for row, _default in _SETTINGS.values())
 
 
@@ -51,7 +62,7 @@ def read(rows: Rows, host: SysfsReader, proc: SysfsReader) -> None:
         rows.file(row, host, name, parse.manager_policy)
     try:
         arguments = _read_arguments(proc)
-        found = _read_without_process(host) if arguments is None else _read_as_kubelet(host, arguments)
+        found = _read_without_process(host, proc) if arguments is None else _read_as_kubelet(host, arguments)
     except _Unread as error:
         rows.unread(str(error), *_ROWS)
         return
@@ -97,13 +108,16 @@ def _read_as_kubelet(host: SysfsReader, arguments: parse.KubeletArguments) -> di
     return {**found, **arguments.settings}
 
 
-def _read_without_process(host: SysfsReader) -> typing.Optional[dict[str, str]]:
+def _read_without_process(host: SysfsReader, proc: SysfsReader) -> typing.Optional[dict[str, str]]:
     """Return the settings of the first configuration file of the kubelet that exists, by key. Return None without such
     a file.
 
     :param host: reader of the files of the node
-    :raises _Unread: the file cannot be read, or there are drop-ins that may override it
+    :param proc: reader of the procfs of the node
+    :raises _Unread: the file cannot be read, there are drop-ins that may override it, or the kubelet is that of K3s or
+        RKE2
     """
+    _refuse_rancher(host, any(True for _process in list_processes(proc, _K3S)))
     for folder in _DROP_INS:
         names = _list_drop_ins(host, folder)
         if names:
@@ -119,6 +133,31 @@ def _read_without_process(host: SysfsReader) -> typing.Optional[dict[str, str]]:
         if settings is not None:
             return settings
     return None
+
+
+def _refuse_rancher(host: SysfsReader, runs_k3s: bool) -> None:
+    """Refuse to read the settings of a kubelet without a process of its own on a node with K3s or RKE2, whose
+    ``kubelet-arg`` are not read.
+
+    :param host: reader of the files of the node
+    :param runs_k3s: whether a process of K3s runs on the node
+    :raises _Unread: a process of K3s runs, or the node has the configuration of K3s or RKE2; the message names the
+        files
+    """
+    for folder, name in _RANCHER.items():
+        path = f"etc/rancher/{folder}/config.yaml"
+        inner = [f"{path}.d/{file}" for file in host.names(f"{path}.d") if file.endswith((".yaml", ".yml"))]
+        files = [
+            os.path.join(host.folder, file)
+            for file in (path, *inner)
+            if os.path.lexists(os.path.join(host.folder, file))
+        ]
+        if files or (runs_k3s and folder == "k3s"):
+            where = ", ".join(files[:_MOST_NAMED]) or "its command line"
+            raise _Unread(
+                f"the command line of the kubelet was not found, and the settings kubelet-arg of {name} were not read"
+                f" ({where}{', ...' if len(files) > _MOST_NAMED else ''})"
+            )
 
 
 def _read_settings(host: SysfsReader, name: str) -> typing.Optional[dict[str, str]]:
