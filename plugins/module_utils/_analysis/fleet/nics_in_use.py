@@ -128,6 +128,22 @@ def find_nics_in_use(
     return {**found, **{name: use for name, use in uses.items() if is_needed(use)}}
 
 
+def find_upper_interfaces(hcas: typing.Optional[NodeHcas]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the interfaces above each physical function of a node, such as its VLANs and its bond, by PCI
+    address. Interfaces above a virtual function count for its physical function. Functions without any are left out.
+
+    :param hcas: HCAs of the node; None if they were not read
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for hca in hcas.hcas if hcas is not None else ():
+        address = hca.physical_function or (hca.pci.address if hca.pci is not None else "")
+        names = (name for netdev in hca.all_netdevs for name in netdev.uppers)
+        uppers = tuple(dict.fromkeys((*found.get(address, ()), *names)))
+        if address and uppers:
+            found[address] = uppers
+    return found
+
+
 def select_driven(hcas: typing.Optional[NodeHcas], uses: typing.Mapping[str, str]) -> dict[str, str]:
     """Return the uses of the NICs with the driver mlx5_core, which NVIDIA's network operator replaces, by network
     interface.
