@@ -155,10 +155,12 @@ class NicUses(typing.NamedTuple):
     :ivar functions: description of the use of physical functions, by node and by interface or PCI address
     :ivar driven: description of the use of NICs whose driver NVIDIA's network operator replaces, by node and by
         interface; None if the use of NICs is unknown
+    :ivar uppers: names of the interfaces above the physical functions, by node and by PCI address
     """
 
     functions: dict[str, dict[str, str]]
     driven: typing.Optional[dict[str, dict[str, str]]]
+    uppers: dict[str, dict[str, tuple[str, ...]]]
 
 
 def read_nics_in_use(module: AnsibleModule) -> NicUses:
@@ -180,16 +182,17 @@ def read_last_nics_in_use(report_dir: typing.Optional[str]) -> NicUses:
         fact = FactFolder(report_dir, start.run).value("network_objects") if report_dir and start else None
         return _parse_nic_uses(fact)
     except RdmaError:
-        return NicUses({}, None)
+        return NicUses({}, None, {})
 
 
 def _parse_nic_uses(fact: typing.Any) -> NicUses:
     if not isinstance(fact, dict):
-        return NicUses({}, None)
+        return NicUses({}, None, {})
     functions, driven = (
         load(dict[str, dict[str, str]], fact.get(key) or {}, "network_objects") for key in ("in_use", "driven")
     )
-    return NicUses(functions, driven)
+    uppers = load(dict[str, dict[str, tuple[str, ...]]], fact.get("uppers") or {}, "network_objects")
+    return NicUses(functions, driven, uppers)
 
 
 def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:

@@ -11,7 +11,7 @@ import typing
 
 from .._analysis.addresses import in_use as ipam
 from .._analysis.addresses.host_networks import Hosts
-from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses, select_driven
+from .._analysis.fleet.nics_in_use import find_nics_in_use, find_upper_interfaces, list_node_addresses, select_driven
 from .._analysis.readiness.state import Target
 from .._check.network.facts import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
@@ -62,6 +62,7 @@ class NetworkPlan:
         or PCI address
     :ivar driven: the part of ``in_use`` with those functions whose driver NVIDIA's network operator replaces. A node
         whose default routes are unknown is left out of both
+    :ivar uppers: names of the interfaces above the physical functions of a node, by node and by PCI address
     """
 
     hosts: tuple[Item, ...] = ()
@@ -70,6 +71,7 @@ class NetworkPlan:
     lint: LintFacts = dataclasses.field(default_factory=LintFacts)
     in_use: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     driven: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    uppers: dict[str, dict[str, tuple[str, ...]]] = dataclasses.field(default_factory=dict)
 
 
 def plan(
@@ -125,6 +127,7 @@ def plan(
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
         in_use or {},
         {node: select_driven(answers.hcas.get(node), used) for node, used in (in_use or {}).items()},
+        {node: uppers for node in nodes if (uppers := find_upper_interfaces(answers.hcas.get(node)))},
     )
 
 

@@ -260,6 +260,38 @@ def test_node_feature_discovery_stays_while_others_configure_an_operator_that_ne
     assert f"{kind} x" in gone["stays"][0]["why"] and installed.names("Subscription") == {"nfd"}
 
 
+_FEATURE = "feature.node.kubernetes.io/amd-gpu"
+_AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": _FEATURE, "operator": "Exists"}]}]
+    }
+}
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
+@pytest.mark.parametrize(
+    ("selection", "owner", "stays"),
+    [
+        ({"nodeSelector": {_FEATURE: "true"}}, "DeviceConfig", True),
+        ({"affinity": {"nodeAffinity": _AFFINITY}}, "", True),
+        ({"nodeSelector": {"kubernetes.io/os": "linux"}}, "", False),
+        ({"nodeSelector": {_FEATURE: "true"}}, "ClusterPolicy", False),
+    ],
+    ids=["selector", "affinity", "another label", "an operator that goes"],
+)
+def test_node_feature_discovery_stays_while_pods_of_others_select_nodes_by_its_labels(
+    run: Run, installed: OlmWorld, kind: str, selection: Resource, owner: str, stays: bool
+) -> None:
+    metadata: Resource = {"name": "driver", "namespace": SPACE, "uid": "d"}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner, "name": "x", "uid": "o", "apiVersion": "v1"}]
+    workload = {"kind": kind, "metadata": metadata, "spec": {"template": {"spec": selection}}}
+    installed.serve(kind, [workload])
+    gone = run(state="absent", **INTENT)
+    assert installed.names("Subscription") == ({"nfd"} if stays else set())
+    assert [f"{kind} {SPACE}/driver" in item["why"] for item in gone["stays"][:1]] == ([True] if stays else [])
+
+
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_node_feature_discovery_goes_after_the_operators_that_need_its_labels(
     run: Run, installed: OlmWorld, check_mode: bool

@@ -258,6 +258,24 @@ def test_the_bridge_of_a_function_is_also_that_of_a_vlan_on_it(
     assert [(netdev.bond, netdev.bridge) for netdev in hca.netdevs] == [(None, bridge)]
 
 
+def test_the_interfaces_above_a_function_are_read_at_any_distance(tree: Tree) -> None:
+    first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    for name in ("bond0", "vlan100", "storage", "br0"):
+        tree.netdev(None, name, "b8:3f:d2:e0:00:00")
+    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00")
+    for lower, upper in (
+        (f"{first}/net/ens1f0", "bond0"),
+        (f"{first}/net/ens1f0", "vlan100"),
+        ("devices/virtual/net/bond0", "storage"),
+        ("devices/virtual/net/storage", "br0"),
+        # no kernel makes a circle, but another tree may have one
+        ("devices/virtual/net/br0", "bond0"),
+    ):
+        tree.link(f"{lower}/upper_{upper}", f"devices/virtual/net/{upper}")
+    (hca,) = read(tree).hcas
+    assert [netdev.uppers for netdev in hca.netdevs] == [("bond0", "br0", "storage", "vlan100")]
+
+
 def test_virtual_functions_beside_their_physical_one(tree: Tree) -> None:
     add_infiniband_vfs(tree)
     physical, *virtual = read(tree).hcas

@@ -82,6 +82,61 @@ def test_a_network_of_a_user_keeps_the_pool(kind: str) -> None:
     assert kind not in {key[0] for key in api.items}
 
 
+_NV_IPAM: Item = {"type": "nv-ipam", "poolType": "ippool"}
+
+
+def attachment_of(**config: typing.Any) -> Item:
+    return {
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "team-x", "namespace": "team-x", "uid": "x", "labels": {}},
+        "spec": {"config": json.dumps({"name": "n", "type": "macvlan", **config})},
+    }
+
+
+def network_of(kind: str, **ipam: str) -> Item:
+    return {
+        "kind": kind,
+        "metadata": {"name": "theirs", "namespace": "operator", "uid": "x", "labels": {}},
+        "spec": {"ipam": json.dumps({**_NV_IPAM, **ipam}), "networkNamespace": "team-x", "resourceName": "r"},
+    }
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        pytest.param(attachment_of(ipam={**_NV_IPAM, "poolName": "common,common6"}), id="the first of two"),
+        pytest.param(attachment_of(ipam={**_NV_IPAM, "poolName": "common6, common"}), id="the second of two"),
+        pytest.param(network_of("MacvlanNetwork", poolName="common,common6"), id="two pools of a network"),
+        pytest.param(attachment_of(name="common", ipam=_NV_IPAM), id="the name of the network"),
+        pytest.param(
+            attachment_of(
+                plugins=[{"type": "tuning"}, {"type": "macvlan", "ipam": {**_NV_IPAM, "poolName": "common"}}]
+            ),
+            id="the second plugin",
+        ),
+    ],
+)
+def test_each_form_of_the_name_keeps_the_pool(network: Item) -> None:
+    mine = pool_intent("compute", "IPPool", "a", name="prod")
+    api = Api(*objects_of(mine), network)
+    (kept,) = removed(api, scope_of(mine), ("IPPool.nv-ipam.nvidia.com",))
+    assert kept.applied.action == "kept" and network["metadata"]["name"] in kept.applied.refusal
+    assert "IPPool" in {key[0] for key in api.items}
+
+
+@pytest.mark.parametrize("network", [attachment_of(ipam=_NV_IPAM), network_of("SriovNetwork", poolName="other")])
+def test_a_network_that_uses_nv_ipam_keeps_the_policy_that_runs_it(network: Item) -> None:
+    mine = pool_intent("compute", "IPPool", "a", name="prod")
+    api = Api(*objects_of(mine), network)
+    found = [item.applied for item in removed(api, scope_of(mine), KINDS[:-1])]
+    (policy,) = (item for item in found if item.kind == "NicClusterPolicy")
+    assert policy.action == "kept" and network["metadata"]["name"] in policy.refusal
+    assert "NicClusterPolicy" in {key[0] for key in api.items}
+    api = Api(*objects_of(mine), attachment_of(ipam={"type": "whereabouts", "range": "192.0.2.0/24"}))
+    removed(api, scope_of(mine), KINDS[:-1])
+    assert "NicClusterPolicy" not in {key[0] for key in api.items}
+
+
 @pytest.mark.parametrize("kind", POOLS)
 def test_a_run_of_a_second_intent_takes_no_pool(kind: str) -> None:
     """A pool of the same name and range gives addresses to the nodes of its own intent."""

@@ -46,7 +46,12 @@ SHARED = {"rdma/shared_a": "1"}
 
 
 def world(
-    policy: Policy, pods: typing.Sequence[Data], used: typing.Any = None, state: Data = BARE, **objects: typing.Any
+    policy: Policy,
+    pods: typing.Sequence[Data],
+    used: typing.Any = None,
+    state: Data = BARE,
+    uppers: typing.Sequence[str] = (),
+    **objects: typing.Any,
 ) -> DisruptionPlan:
     """The plan for eight nodes with one physical function each."""
     everything: Data = {
@@ -58,7 +63,8 @@ def world(
         "ResourceClaimTemplate": NO_CLAIMS,
     }
     cluster = typing.cast(Api, WithFields(**{**everything, **objects}))
-    return read_plan(cluster, "ops", RenderedObjects((policy,)), NAMES, ClusterIntent(), used or {})
+    above = {name: {PF["pciAddress"]: uppers} for name in NAMES}
+    return read_plan(cluster, "ops", RenderedObjects((policy,)), NAMES, ClusterIntent(), used or {}, uppers=above)
 
 
 def attached(device: typing.Optional[str] = None, network: typing.Any = "train/net", **resources: str) -> list[Data]:
@@ -288,6 +294,16 @@ def test_any_number_of_names_in_annotations_asks_for_one_list() -> None:
     for one in (forged, forged, attached()[0]):
         found = networks.read(one, False)
     assert asked == [""] and found.interfaces == ("ens1",)
+
+
+@pytest.mark.parametrize("disruption", ["none", "drain"])
+def test_pods_on_a_vlan_of_any_name_keep_the_eswitch_mode_of_its_nic(disruption: Disruption) -> None:
+    """As netplan, nmstate and ifupdown name them: the name does not tell the NIC."""
+    objects = {"NetworkAttachmentDefinition": (network(type="macvlan", master="vlan100"),)}
+    planned = world(SWITCHDEV, attached(), uppers=("bond0", "vlan100"), **objects)
+    assert judge(planned, disruption).status == "fail" and "train-" in " ".join(planned.nodes[0].blockers)
+    free = world(SWITCHDEV, attached(), uppers=("vlan200",), **objects)
+    assert judge(free, disruption).status == "pass" and not free.nodes[0].blockers
 
 
 ON_BRIDGE = {name: {PF["pciAddress"]: "the bridge br1", PF["name"]: "the bridge br1"} for name in NAMES}

@@ -71,24 +71,45 @@ def test_other_and_unknown_uses_of_a_reset_nic_are_a_warning() -> None:
     assert "resets NICs of a0, whose default route is unknown: ens1" in warning
 
 
-@pytest.mark.parametrize("use", ["the bridge br1", "the bridge br2", STORAGE])
-def test_a_teardown_keeps_the_eswitch_mode_of_a_port_of_the_bridge_on_which_pods_have_a_network(use: str) -> None:
-    config = json.dumps({"cniVersion": "0.3.1", "name": "bridged", "type": "bridge", "bridge": "br1"})
+_BRIDGED = {"type": "bridge", "bridge": "br1"}
+
+
+@pytest.mark.parametrize(
+    ("use", "config", "kept"),
+    [
+        ("the bridge br1", _BRIDGED, True),
+        ("the bridge br1", {"plugins": [{"type": "tuning"}, _BRIDGED]}, True),
+        ("the bridge br2", _BRIDGED, False),
+        ("the bond bond0", {"type": "macvlan", "master": "bond0"}, True),
+        ("the bond bond0", {"type": "ipvlan", "master": "bond0.100"}, True),
+        ("the bond bond1", {"type": "macvlan", "master": "bond0"}, False),
+        ("", {"type": "macvlan", "master": "vlan100"}, True),
+        ("", {"type": "macvlan", "master": "vlan200"}, False),
+        (STORAGE, _BRIDGED, False),
+    ],
+)
+def test_a_teardown_keeps_the_eswitch_mode_of_a_port_of_the_bridge_or_bond_on_which_pods_have_a_network(
+    use: str, config: dict[str, typing.Any], kept: bool
+) -> None:
     user = on_function("0000:81:00.0")
     entry = [{"name": "team-x/bridged", "interface": "net1", "ips": ["10.9.0.5"]}]
     user["metadata"]["annotations"] = {NETWORK_STATUS: json.dumps(entry)}
     attachment = {
         "kind": "NetworkAttachmentDefinition",
         "metadata": {"name": "bridged", "namespace": "team-x"},
-        "spec": {"config": config},
+        "spec": {"config": json.dumps({"cniVersion": "0.3.1", "name": "bridged", **config})},
     }
-    known, items = KnownUses({"a0": {"ens1": use}}), (A0, user, attachment, torn())
-    if use == "the bridge br1":
+    known = KnownUses({"a0": {"ens1": use} if use else {}}, uppers={"a0": {PF: ("vlan100",)}})
+    items = A0, user, attachment, torn()
+    if kept:
         with pytest.raises(RdmaError, match="another eSwitch mode makes its devices again: team-x/train"):
             gate(sriov(disruption="drain"), known, *items)
     else:
-        (warning,) = gate(sriov(disruption="drain"), known, *items)
-        assert ("ens1 is a port of the bridge br2" in warning) is use.startswith("the bridge")
+        warnings = gate(sriov(disruption="drain"), known, *items)
+        assert len(warnings) == (1 if use else 0)
+        assert any("ens1 is a port of the bridge br2" in warning for warning in warnings) is use.startswith(
+            "the bridge"
+        )
 
 
 def test_a_teardown_of_idle_nics_is_let_through_without_a_word() -> None:

@@ -219,8 +219,8 @@ ROWS: tuple[Row, ...] = (
     Row(("hcas", "hcas_after_network"), _under(_PF, "netdevs[].bond"), "A bond with one part is none."),
     Row(
         ("hcas", "hcas_after_network"),
-        _under(_PF, "netdevs[].bridge"),
-        "A NIC may be a port of a bridge. Only a change of the NIC needs to know it.",
+        _under(_PF, "netdevs[].bridge", "netdevs[].uppers*"),
+        "A NIC may be a port of a bridge or have a VLAN. Only a change of the NIC needs to know it.",
     ),
     Row(("hcas", "hcas_after_network"), _under(_PF, "pci.vendor"), _UNSELECTED, on=INFINIBAND),
     Row(("hcas_after_network",), _under(_PF, "pci.device"), _UNSELECTED, on=INFINIBAND),
@@ -1272,6 +1272,7 @@ ROWS: tuple[Row, ...] = (
             "port",
             "bond",
             "bridge",
+            "uppers*",
         ),
         "The CNI plugin sets it when a pod takes the VF.",
     ),

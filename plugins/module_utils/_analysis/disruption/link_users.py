@@ -25,7 +25,7 @@ from ..._model.kubernetes.disruption import FunctionHolder, NodePlan, SharedReso
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
 from ..controllers.drains.drain import explain_link_users
 from ..controllers.sriov.function_reset import find_function_change
-from ..fleet.nics_in_use import bridge_of, describe_use, is_network, is_unread
+from ..fleet.nics_in_use import describe_use, find_upper, is_network, is_unread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,7 @@ def find_link_users(
     state: NodeState,
     in_use: typing.Mapping[str, str],
     holders: typing.Optional[typing.Sequence[FunctionHolder]],
+    uppers: typing.Optional[typing.Mapping[str, typing.Sequence[str]]] = None,
 ) -> LinkUsers:
     """Return the pods and networks that use physical functions which the operator changes in place, or resets because
     no policy selects them any longer.
@@ -58,6 +59,7 @@ def find_link_users(
     :param state: SriovNetworkNodeState of the node
     :param in_use: use of the physical functions that the node itself uses, by interface or PCI address
     :param holders: running pods of the node that may use its functions; None if they were not read
+    :param uppers: names of the interfaces above the physical functions, by PCI address; None if they were not read
     """
     wishes = {item.address: item for item in wanted}
     reasons: list[str] = []
@@ -76,8 +78,8 @@ def find_link_users(
                 reasons.append(f"{name} {describe_use(network)} and is interrupted: {text}")
             else:
                 doubts[f"{name} {describe_use(network)}; {text}"] = None
-        bridge = bridge_of(network)
-        users = [holder.pod for holder in holders or () if uses_function(holder, interface, bridge)]
+        above = tuple(filter(None, (find_upper(network), *(uppers or {}).get(interface.address, ()))))
+        users = [holder.pod for holder in holders or () if uses_function(holder, interface, above)]
         if users and interrupted:
             reasons.append(f"{name} is used by pods and is interrupted: {text}")
             pods.update(dict.fromkeys(users))
@@ -134,18 +136,18 @@ def list_claims(holders: typing.Iterable[FunctionHolder], addresses: typing.Cont
     )
 
 
-def uses_function(holder: FunctionHolder, interface: StateInterface, bridge: str = "") -> bool:
+def uses_function(holder: FunctionHolder, interface: StateInterface, uppers: typing.Iterable[str] = ()) -> bool:
     """Return whether a pod uses a physical function itself: by its PCI address, as the master of a network, by a
-    network on the bridge of which the function is a port, or by a resource of the shared RDMA device plugin that
-    selects the function.
+    network on an interface above the function (a VLAN, bond or bridge), or by a resource of the shared RDMA device
+    plugin that selects the function.
 
     :param interface: physical function as the config daemon reports it
-    :param bridge: name of the bridge of which the function is a port; empty for none
+    :param uppers: names of the interfaces above the function
     """
     on = {*holder.interfaces, *(name.partition(".")[0] for name in holder.interfaces)}
     return (
         interface.address in holder.addresses
-        or not on.isdisjoint(filter(None, (interface.name, bridge)))
+        or not on.isdisjoint((*filter(None, (interface.name,)), *uppers))
         or any(shared.known and _selects(shared, interface) for shared in holder.shared)
     )
 

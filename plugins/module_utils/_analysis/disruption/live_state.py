@@ -31,6 +31,7 @@ class Live(PodsOfCluster):
     :ivar kubelet_configs: KubeletConfigs that the collection does not manage
     :ivar unread: reason for each kind of object that could not be read, by kind
     :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
+    :ivar uppers: names of the interfaces above the physical functions, by node and by PCI address
     :ivar holders: running pods that may use virtual functions, by node; None if they were not read
     :ivar cards: templates and cards of NVIDIA's NIC configuration operator
     :ivar namespace: namespace of the SR-IOV operator
@@ -48,6 +49,7 @@ class Live(PodsOfCluster):
     kubelet_configs: tuple[HostConfig, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     in_use: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    uppers: typing.Mapping[str, typing.Mapping[str, typing.Sequence[str]]] = dataclasses.field(default_factory=dict)
     holders: typing.Optional[typing.Mapping[str, typing.Sequence[FunctionHolder]]] = None
     cards: CardTemplates = dataclasses.field(default_factory=CardTemplates)
     namespace: str = ""

@@ -60,7 +60,8 @@ def plan_node(
     drains = tuple(_list_disturbances(wanted, state))
     renames = list_renames(wanted, state)
     in_use, holders = live.in_use.get(name, {}), None if live.holders is None else live.holders.get(name, ())
-    losses, links = list_link_losses(wanted, state, in_use), find_link_users(wanted, state, in_use, holders)
+    losses = list_link_losses(wanted, state, in_use)
+    links = find_link_users(wanted, state, in_use, holders, live.uppers.get(name))
     users = _find_rename_users(renames, live, name, prefix)
     held = bool(renames) and (users is None or bool(users))
     action: Action = (

@@ -22,6 +22,8 @@ _ADDRESS = "the address of the node "
 _NETWORK = "the network "
 #: begin of the use of a function that is a port of a bridge, over which pods and virtual machines may have a network
 _BRIDGE = "the bridge "
+#: begin of the use of a function that is a port of a bond
+_BOND = "the bond "
 #: use of a function of a node whose routes to networks were not read
 _UNREAD = "networks that were not read"
 #: driver that the driver container of NVIDIA's network operator unloads
@@ -61,6 +63,14 @@ def bridge_of(use: str) -> str:
     :param use: use of a physical function, as text
     """
     return use[len(_BRIDGE) :] if use.startswith(_BRIDGE) else ""
+
+
+def find_upper(use: str) -> str:
+    """Return the name of the bridge or bond of which a NIC is a port. Return an empty text if it has another use.
+
+    :param use: use of a physical function, as text
+    """
+    return bridge_of(use) or (use[len(_BOND) :] if use.startswith(_BOND) else "")
 
 
 def describe_use(use: str) -> str:
@@ -107,7 +117,7 @@ def find_nics_in_use(
         for netdev in hca.all_netdevs:
             use = uses.get(netdev.name, "")
             if netdev.bond and not is_needed(use):
-                use = f"the bond {netdev.bond}"
+                use = f"{_BOND}{netdev.bond}"
             elif netdev.bridge and not is_needed(use):
                 use = f"{_BRIDGE}{netdev.bridge}"
             elif value.networks is None:
@@ -116,6 +126,22 @@ def find_nics_in_use(
             if use and _rank(use) > _rank(found.get(address, "")):
                 found.update({netdev.name: use, **({address: use} if address else {})})
     return {**found, **{name: use for name, use in uses.items() if is_needed(use)}}
+
+
+def find_upper_interfaces(hcas: typing.Optional[NodeHcas]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the interfaces above each physical function of a node, such as its VLANs and its bond, by PCI
+    address. Interfaces above a virtual function count for its physical function. Functions without any are left out.
+
+    :param hcas: HCAs of the node; None if they were not read
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for hca in hcas.hcas if hcas is not None else ():
+        address = hca.physical_function or (hca.pci.address if hca.pci is not None else "")
+        names = (name for netdev in hca.all_netdevs for name in netdev.uppers)
+        uppers = tuple(dict.fromkeys((*found.get(address, ()), *names)))
+        if address and uppers:
+            found[address] = uppers
+    return found
 
 
 def select_driven(hcas: typing.Optional[NodeHcas], uses: typing.Mapping[str, str]) -> dict[str, str]:

@@ -80,21 +80,37 @@ def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
     return chosen or None
 
 
-def find_pool(kind: str, item: Item) -> tuple[str, str]:
-    """Return the pool of nv-ipam from which a network takes its addresses, as two texts: its kind in lower case, and
-    its name. Both are empty if the network does not take its addresses from such a pool.
+def find_pools(kind: str, item: Item) -> tuple[tuple[str, str], ...]:
+    """Return the pools of nv-ipam from which a network takes its addresses, each as two texts: its kind in lower case,
+    and its name. The result is empty if the network does not use nv-ipam.
+
+    A network of two IP versions names two pools, separated by a comma. A network that names no pool uses the pool with
+    its own name. [README of Mellanox/nvidia-k8s-ipam, CNI configuration: poolName]
 
     :param kind: kind of the network
     :param item: the network
     """
     spec = find_mapping(item, "spec")
-    config = _read_json(spec.get("config" if kind == "NetworkAttachmentDefinition" else "ipam"))
+    own = str(find_mapping(item, "metadata").get("name") or "")
+    if kind != "NetworkAttachmentDefinition":
+        return _list_pools(_read_json(spec.get("ipam")), own)
+    config = _read_json(spec.get("config"))
     plugins = config.get("plugins")
-    first = plugins[0] if isinstance(plugins, list) and plugins else config
-    ipam = find_mapping(first, "ipam") if kind == "NetworkAttachmentDefinition" else config
+    entries = [config, *(plugins if isinstance(plugins, list) else [])]
+    name = str(config.get("name") or own)
+    found = (pool for entry in entries for pool in _list_pools(find_mapping(entry, "ipam"), name))
+    return tuple(dict.fromkeys(found))
+
+
+def _list_pools(ipam: Item, network: str) -> tuple[tuple[str, str], ...]:
+    """Return the pools that an ``ipam`` section names, as in :func:`find_pools`.
+
+    :param network: name of the network
+    """
     if ipam.get("type") != "nv-ipam":
-        return "", ""
-    return str(ipam.get("poolType") or "ippool").lower(), str(ipam.get("poolName") or "")
+        return ()
+    kind = str(ipam.get("poolType") or "ippool").lower()
+    return tuple((kind, name.strip()) for name in str(ipam.get("poolName") or network).split(","))
 
 
 def find_made_for(item: Item) -> str:

@@ -117,6 +117,7 @@ class Netdev:
     :ivar supported_gbps: highest rate in Gb/s that the port supports, by ethtool; None if not reported
     :ivar partner_gbps: highest rate in Gb/s that the link partner advertises, with autonegotiation; None if not
         reported
+    :ivar uppers: names of the interfaces above it at any distance: VLANs, bonds and bridges, also bridges of a VLAN
     """
 
     name: Interface
@@ -132,6 +133,7 @@ class Netdev:
     supported_gbps: typing.Optional[LinkGbps] = None
     partner_gbps: typing.Optional[LinkGbps] = None
     bridge: typing.Optional[Interface] = None
+    uppers: tuple[Interface, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

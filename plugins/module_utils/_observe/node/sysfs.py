@@ -24,6 +24,11 @@ from .sysfs_pci import read_administration, read_pci, read_sriov, read_sriov_abs
 from .sysfs_reader import SysfsReader, make_natural_sort_key
 
 _NETWORK_CLASS = "02"
+#: begin of the links to the interfaces above a network interface [Linux net/core/dev.c netdev_adjacent_sysfs_add]
+_UPPER = "upper_"
+#: levels of interfaces above one another, which the kernel limits [Linux include/linux/netdevice.h MAX_NEST_DEV], and
+#: names that are kept of an interface
+_MOST_LEVELS, _MOST_UPPERS = 8, 256
 _INFINIBAND_CLASS = "0207"
 #: NVIDIA/Mellanox: an HCA without driver and without SR-IOV shows nothing but this
 _HCA_VENDORS = ("15b3",)
@@ -275,6 +280,7 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
         supported_gbps=modes.supported,
         partner_gbps=modes.partner,
         bridge=bridge,
+        uppers=_read_uppers(reader),
     )
     if not os.path.exists(reader.folder):
         owner.errors.append(
@@ -295,10 +301,28 @@ def _read_masters(reader: SysfsReader) -> tuple[typing.Optional[str], typing.Opt
     master = reader.link("master")
     if master:
         return (master, None) if reader.names("master/bonding") else (None, master)
-    # a VLAN has a link to the interface below it [Linux net/core/dev.c netdev_adjacent_sysfs_add]
-    uppers = (name for name in reader.names("") if name.startswith("upper_"))
+    uppers = (name for name in reader.names("") if name.startswith(_UPPER))
     ports = (reader.link(f"{name}/master") for name in uppers if not reader.names(f"{name}/master/bonding"))
     return None, next(filter(None, ports), None)
+
+
+def _read_uppers(reader: SysfsReader) -> tuple[str, ...]:
+    """Return the names of the interfaces above a network interface at any distance, such as its VLANs, its bond, and
+    the VLANs of this bond. The name of a VLAN does not tell the interface on which it is.
+
+    :param reader: reader of the folder of the interface
+    """
+    found: dict[str, None] = {}
+    paths = [""]
+    for _level in range(_MOST_LEVELS):
+        paths = [
+            f"{path}{name}/"
+            for path in paths
+            for name in reader.names(path)
+            if name.startswith(_UPPER) and name[len(_UPPER) :] not in found and INTERFACE.parse(name[len(_UPPER) :])
+        ][: _MOST_UPPERS - len(found)]
+        found.update(dict.fromkeys(path.rstrip("/").rpartition("/")[2][len(_UPPER) :] for path in paths))
+    return tuple(sorted(found))
 
 
 def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:

@@ -6,15 +6,17 @@ intents. A teardown keeps an operator that has some.
 
 from __future__ import annotations
 
+import json
 import typing
 
 from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.nic_policy import NEEDING_KINDS
 from ..._model.kubernetes.own_kinds import NETWORKS, OF_FABRICS, POOLS, RUNNING_JOBS
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
-from ..._model.kubernetes.scope_fields import find_pool
+from ..._model.kubernetes.scope_fields import find_pools
 from ..._model.operators.olm import DRIVER, IN_USE, NEEDED, RetainedObject
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
@@ -37,6 +39,11 @@ _OF_INTENTS = (
 )
 #: kinds of the GPU operator and of the network operator, whose objects need the labels of node feature discovery
 _NEEDING_LABELS = ("ClusterPolicy", "NicClusterPolicy")
+#: kinds whose pods can select nodes by these labels, and the beginning of their keys
+_SELECTING, _FEATURES = ("DaemonSet", "Deployment"), "feature.node.kubernetes.io/"
+#: kinds whose objects own the DaemonSets and Deployments of the operators of the collection, and of node feature
+#: discovery itself
+_OWNERS = (*_NEEDING_LABELS, "SriovOperatorConfig", "NodeFeatureDiscovery")
 _NIC_POLICY = "NicClusterPolicy"
 #: kinds whose objects operators and their daemons make
 _MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
@@ -96,13 +103,37 @@ def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
 
 def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> list[str]:
     """Return the objects of other users and intents that may need the labels of node feature discovery, as ``kind
-    namespace/name``: objects of the SR-IOV network operator, the GPU operator and NVIDIA's network operator.
+    namespace/name``: objects of the SR-IOV network operator, the GPU operator and NVIDIA's network operator, and the
+    DaemonSets and Deployments of other software whose pods select nodes by such a label.
 
     :param scope: objects of the intent; None: all objects with the label of the collection count as those of this
         intent
     :raises ApiError: the API server refuses, or cannot be reached
     """
-    return _find_users(cluster, (*SRIOV_KINDS, *_NEEDING_LABELS), scope)
+    selecting = [
+        f"{kind} {read_namespace(item)}/{name_of(item)}"
+        for kind in _SELECTING
+        for item in _list_objects(cluster, kind)
+        if _selects_by_features(item) and not _is_of_operators(item)
+    ]
+    return _find_users(cluster, (*SRIOV_KINDS, *_NEEDING_LABELS), scope) + selecting
+
+
+def _selects_by_features(item: Resource) -> bool:
+    """Return whether the pods of a DaemonSet or Deployment select nodes by a label of node feature discovery, as
+    nodeSelector or as node affinity. A preferred affinity counts too.
+    """
+    spec = find_mapping(item, "spec", "template", "spec")
+    if any(str(key).startswith(_FEATURES) for key in find_mapping(spec, "nodeSelector")):
+        return True
+    # a key occurs there as "key": "feature.node.kubernetes.io/..."; its place in the terms does not matter
+    return f'"{_FEATURES}' in json.dumps(find_mapping(spec, "affinity", "nodeAffinity"))
+
+
+def _is_of_operators(item: Resource) -> bool:
+    """Return whether an object of one of the operators of the collection owns a DaemonSet or Deployment, directly."""
+    owners = find_mapping(item, "metadata").get("ownerReferences")
+    return any(find_mapping(owner).get("kind") in _OWNERS for owner in (owners if isinstance(owners, list) else ()))
 
 
 def split_needed(
@@ -130,10 +161,32 @@ def split_needed(
         for needing in NEEDING_KINDS
         for user in name_users(needing.partition(".")[0], _list_objects(cluster, needing), scope)
     ]
+    users += _find_address_users(cluster, scope)
     if not users:
         return items, managed
     why = f"networks or pools that are not of this intent need it: {', '.join(fold_users(users))}"
     return (), [*managed, *(keep_other(item, why) for item in items)]
+
+
+def _find_address_users(cluster: Cluster, scope: Scope) -> list[str]:
+    """Return the networks of other users and intents that take their addresses from nv-ipam, which a NicClusterPolicy
+    runs. Kinds that need the policy anyway are left out.
+    """
+    return [
+        user
+        for kind in NETWORKS
+        if kind not in NEEDING_KINDS
+        for user in name_users(
+            kind,
+            [item for item in _list_objects(cluster, kind) if find_pools(kind, item) and not _is_derived(item)],
+            scope,
+        )
+    ]
+
+
+def _is_derived(item: Resource) -> bool:
+    """Return whether the SR-IOV network operator made an attachment of one of its networks, without an owner."""
+    return _OF_NETWORK in mapping_at(mapping_at(item, "metadata"), "annotations")
 
 
 def _split_needed_pools(
@@ -149,10 +202,9 @@ def _split_needed_pools(
     short, users = kind.partition(".")[0].lower(), dict[str, list[str]]()
     for network in NETWORKS:
         for item in _list_objects(cluster, network):
-            of_kind, name = find_pool(network, item)
-            # the SR-IOV network operator makes an attachment of each of its networks, without an owner
-            if of_kind == short and _OF_NETWORK not in mapping_at(mapping_at(item, "metadata"), "annotations"):
-                users.setdefault(name, []).extend(name_users(network, [item], scope))
+            for of_kind, name in () if _is_derived(item) else find_pools(network, item):
+                if of_kind == short:
+                    users.setdefault(name, []).extend(name_users(network, [item], scope))
     needed = [
         keep_other(item, f"networks that are not of this intent need it: {', '.join(fold_users(users[name_of(item)]))}")
         for item in pools

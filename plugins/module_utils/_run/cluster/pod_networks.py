@@ -12,9 +12,9 @@ from ..._model.boundary.kubernetes import NAMESPACED
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes.networks.ipam import attachment_plugins
 from ..._parse.kubernetes.networks.multus import MOST_INTERFACES, network_status
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, list_known, mapping_at
-from ..._parse.operators.nvidia_network_operator import parse_attachment
 
 #: keys of the configuration of a CNI plugin that name an interface of the node: macvlan, ipvlan, ipoib and vlan have a
 #: master, host-device a device or the PCI address
@@ -111,15 +111,22 @@ def _read_devices(attachment: Resource) -> NetworkDevices:
     may have written it, so malformed values are left out.
     """
     try:
-        config = parse_attachment(attachment).plugin
+        plugins = attachment_plugins(attachment, full_name_of(attachment))
     except ResourceError:
         return NetworkDevices()
-    names = [*map(config.get, _INTERFACES)]
-    if config.get("type") in _BRIDGES:
-        names.append(config.get("bridge") or _USUAL_BRIDGE)
-    if config.get("type") == _OVS:
+    names = [name for plugin in plugins for name in _list_names(plugin)]
+    addresses = [plugin.get(_ADDRESS) for plugin in plugins]
+    return NetworkDevices(list_known(PCI_ADDRESS, addresses), (), list_known(INTERFACE, names))
+
+
+def _list_names(plugin: typing.Mapping[str, typing.Any]) -> list[typing.Any]:
+    """Return the values of a CNI plugin that name an interface of the node, and None for the keys that it lacks."""
+    names = [*map(plugin.get, _INTERFACES)]
+    if plugin.get("type") in _BRIDGES:
+        names.append(plugin.get("bridge") or _USUAL_BRIDGE)
+    if plugin.get("type") == _OVS:
         names.append(_OVS_PORTS)
-    return NetworkDevices(list_known(PCI_ADDRESS, (config.get(_ADDRESS),)), (), list_known(INTERFACE, names))
+    return names
 
 
 def _list_addresses(entry: Resource) -> tuple[str, ...]:

@@ -204,6 +204,7 @@ def read_plan(
     intent: ClusterIntent,
     in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None,
     driven: DriverUses = None,
+    uppers: typing.Optional[typing.Mapping[str, typing.Mapping[str, typing.Sequence[str]]]] = None,
 ) -> DisruptionPlan:
     """Read the state of the cluster, and return the plan of the disruption: which nodes the objects would drain or
     reboot. Nothing is changed. Kinds that cannot be read are recorded in the plan.
@@ -216,6 +217,8 @@ def read_plan(
         PCI address; None if it is not known
     :param driven: use of the NICs whose driver NVIDIA's network operator replaces, by node and network interface; None
         if it is not known
+    :param uppers: names of the interfaces above the physical functions, by node and by PCI address; None if they are
+        not known
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object is malformed
     """
@@ -229,7 +232,7 @@ def read_plan(
     changes = tuple(change for change in (driver, gpu, *upgraded) if change is not None)
     if not rendered.are_for_nodes and rendered.sriov_upgrade is None and not changes:
         return make_untouched_plan(inventory, reader.unread)
-    live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {})
+    live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {}, uppers=uppers or {})
     prefix = intent.resource_prefix
 
     def predict(world: Live) -> DisruptionPlan:

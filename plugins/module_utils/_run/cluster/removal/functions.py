@@ -159,7 +159,10 @@ def _list_link_users(
     :param known: uses of NICs by the nodes themselves
     """
     state, used = taken.states.get(node.name), known.functions.get(node.name) or {}
-    return () if state is None else find_link_users(find_wanted(taken.left, node, state), state, used, holders).lost
+    if state is None:
+        return ()
+    uppers = known.uppers.get(node.name)
+    return find_link_users(find_wanted(taken.left, node, state), state, used, holders, uppers).lost
 
 
 def _may_hold(pod: Resource) -> bool:

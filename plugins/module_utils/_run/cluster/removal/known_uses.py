@@ -18,12 +18,14 @@ class KnownUses:
     :ivar functions: use of physical functions as text, by node, and for each node by interface or PCI address. A node
         whose default routes are unknown is left out
     :ivar driven: use of NICs whose driver NVIDIA's network operator replaces; None if it is not known
+    :ivar uppers: names of the interfaces above the physical functions, by node and by PCI address
     :ivar waivers: waivers of the intent
     :ivar told: warnings so far, as text; ``warn`` appends to it
     """
 
     functions: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     driven: DriverUses = None
+    uppers: typing.Mapping[str, typing.Mapping[str, typing.Sequence[str]]] = dataclasses.field(default_factory=dict)
     waivers: typing.Sequence[Waiver] = ()
     told: list[str] = dataclasses.field(default_factory=list)
 
