@@ -106,7 +106,7 @@ def test_right_cables_pass(names: typing.Optional[str]) -> None:
 def test_rails_that_the_intent_names_and_lldp_does_not_show_are_unknown() -> None:
     (finding,) = rails([RIGHT, DARK, RIGHT], "leaf")
     assert (finding.status, finding.measured) == ("unknown", "leaf unknown for 1 of 12 ports")
-    assert "node-1 rail 1: ens1 received LLDP from no switch" in finding.why
+    assert "node-1 rail 1 (ens1 received LLDP from no switch)" in finding.why
     assert [finding.status for finding in rails([(None,) * RAILS] * 2, "leaf")] == ["unknown"]
     assert rails([(None,) * RAILS] * 2) == []
     assert [finding.status for finding in rails([RIGHT, DARK, RIGHT])] == ["pass"]

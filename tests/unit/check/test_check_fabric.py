@@ -487,7 +487,7 @@ def test_of_thousands_of_hcas_under_a_nodes_name_the_first_have_a_finding(lost: 
     assert [item.status for item in found] == ["fail"] * failed + ["warn"] * warned
     assert (found[-1].subject, found[-1].measured) == (
         "compute",
-        "2936 more HCAs with names of nodes that do not have them",
+        "2936 HCAs in addition to the 64 with a finding: each has the name of a node that does not have it",
     )
     assert "Run ibnetdiscover as root on another node." in (found[-1].remedy or "")
 

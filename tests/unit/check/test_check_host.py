@@ -676,7 +676,7 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
             (),
             "unknown",
             "kernel command line not read",
-            "its data lacks them",
+            "the module node_info returned none",
         ),
     ],
 )

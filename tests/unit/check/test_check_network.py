@@ -312,7 +312,7 @@ def test_check_mode_proves_nothing() -> None:
 
 def test_another_number_than_the_intent_s_is_no_pass() -> None:
     # the policy in the cluster is an older one, and the operator has done what that asks for
-    given = synced(allocatable=2, detail="2 openshift.io/igb on 1 physical functions")
+    given = synced(allocatable=2, detail="2 openshift.io/igb on 1 physical function")
     assert found(given, "network.allocatable").status == "fail"
     assert found(dataclasses.replace(given, check_mode=True), "network.allocatable").status == "unknown"
 

@@ -255,7 +255,7 @@ def test_no_interface_is_selected_names_the_nearest() -> None:
 
 def test_too_few_and_too_many_interfaces() -> None:
     few = look(READY, dataclasses.replace(TARGET, hcas_per_node=2))
-    assert "selects 1 physical functions (0000:01:00.0), but the intent requires 2" in few.node.detail
+    assert "selects 1 physical function (0000:01:00.0), but the intent requires 2" in few.node.detail
     second = dataclasses.replace(STATE.interfaces[0], address="0000:02:00.0")
     many = look(state(interfaces=(STATE.interfaces[0], second)))
     assert "selects 2 physical functions" in many.node.detail

@@ -541,8 +541,7 @@ def test_where_no_pair_is_fast_with_few_queue_pairs_more_of_them_explain_it() ->
     bad = [item for item in findings(FLEET, "bandwidth", wider(391.0, slow(lambda pair: True))) if item.status != PASS]
     assert {(item.check, item.status) for item in bad} == {("bandwidth.floor", "warn")}, told(bad)
     assert all(
-        "the small number of queue pairs in the measurement is the cause" in item.why
-        and "Set pods.queue_pairs of the fabric to 16" in item.remedy
+        "the queue pairs were too few" in item.why and "Set pods.queue_pairs of the fabric to 16" in item.remedy
         for item in bad
     )
 

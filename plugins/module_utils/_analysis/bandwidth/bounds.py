@@ -99,7 +99,7 @@ def bound_by_far_cpus(what: str, binding: str, name: str) -> BandwidthBound:
     :param binding: the CPUs to which it is bound, or the reason why it is not bound, as text
     :param name: name of the node
     """
-    text = f"{what} ran {binding}, so all of its data crosses from one NUMA node to another"
+    text = f"{what} ran {binding}, but its HCA is on another NUMA node, so all of its data crosses between NUMA nodes"
     remedy = (
         "Run the pod on CPUs of the NUMA node of its HCA: set topologyManagerPolicy single-numa-node and"
         f" cpuManagerPolicy static in the kubelet configuration of {name}, and a whole number of CPUs in pods.cpu of"

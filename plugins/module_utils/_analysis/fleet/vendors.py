@@ -155,9 +155,10 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
     """
     seen = list(hcas)
     vendors = _list_vendors(seen)
-    names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
+    names = ", ".join(f"{' or '.join(vendor.drivers)} for {vendor.name}" for vendor in vendors)
     found = (
-        f"Run modprobe on the node with the kernel module that {_look_up(seen)} lists{f' ({names})' if names else ''}."
+        f"Run modprobe on the node with the module that {_look_up(seen)} shows as 'Kernel modules'"
+        f"{f' ({names})' if names else ''}."
     )
     return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not bind to a function."
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.kubernetes.disruption import NodePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.wait import SyncNode
@@ -298,7 +299,7 @@ def _judge_offer(
     if machines and pool_may_roll(machines, node):
         detail = f"all objects exist, but the node may reboot once more: {describe_pool(machines)}"
         return make_waiting_judgement(target, node.name, detail, "", matched, offered)
-    detail = f"{offered} {target.resource} on {len(matched)} physical functions"
+    detail = f"{offered} {target.resource} on {count_of(len(matched), 'physical function')}"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
 
 
@@ -315,8 +316,8 @@ def _wrong_selection(
         detail = f"policy {policy.name} selects no interface of the node: {nearest_match(policy, state)}"
     else:
         detail = (
-            f"policy {policy.name} selects {len(matched)} physical functions ({', '.join(matched)}), but the intent"
-            f" requires {target.hcas_per_node}"
+            f"policy {policy.name} selects {count_of(len(matched), 'physical function')} ({', '.join(matched)}), but"
+            f" the intent requires {target.hcas_per_node}"
         )
         rest = [interface for interface in state.interfaces if interface.address not in matched]
         if rest and len(matched) < target.hcas_per_node:

@@ -189,8 +189,14 @@ def _check_port_rate(fabric: Fabric, node: str, found: HcaRates, by_link: bool) 
             if is_infiniband(fabric)
             else f"run ethtool INTERFACE on {node}, and show interfaces status on the switch"
         )
+        enable = (
+            " (ibportstate LID PORT espeed 31, then ibportstate LID PORT reset for the port of the switch, while no job"
+            " uses the link)"
+            if is_infiniband(fabric)
+            else " (ethtool -s INTERFACE autoneg on on the node)"
+        )
         remedy = (
-            f"Read the speeds that are enabled at both ports: {tool}. If a speed is disabled, enable it."
+            f"Read the speeds that are enabled at both ports: {tool}. If a speed is disabled, enable it{enable}."
             f" Otherwise reseat the cable or transceiver of {found.hca} on {node}. If the rate stays low, replace"
             " it. Then run stage bandwidth again."
         )

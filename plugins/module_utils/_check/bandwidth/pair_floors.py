@@ -28,10 +28,7 @@ from .causes import add_stage
 #: queue pairs that fill any link
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
 #: what to do where more queue pairs than the intent's fill the link
-_MORE = (
-    "Let jobs use several queue pairs for each connection (NCCL: NCCL_IB_QPS_PER_CONNECTION=4). Update the"
-    " firmware of both NICs to the release that their vendor recommends."
-)
+_MORE = "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs that use NCCL, so that each connection uses several queue pairs."
 
 
 def format_queue_pairs(pair: PairResult) -> str:
@@ -115,16 +112,18 @@ def _check_proven(
     words, steps = [f"The pair is too slow with {few}, but not with {many}."], [one.remedy for one in known]
     if explained:
         what = "the path and both HCAs are" if same else "both HCAs are"
+        small = " and the messages too small" if (pair.message_bytes or 0) < (found.message_bytes or 0) else ""
         words.append(
-            f"Therefore {what} verified, and the small number of queue pairs in the measurement is the cause. A job"
-            " that uses as few queue pairs may be as slow."
+            f"Therefore {what} fast enough. In the slow measurement, the queue pairs were too few{small} to fill the"
+            " link. A job that uses as few queue pairs may be as slow."
         )
         words += [] if same else ["However, with more flows, good links may hide a slow link between the switches."]
         steps += [
             _MORE,
             (
                 f"Set pods.queue_pairs of the fabric to {found.queue_pairs}, so that the first measurement uses as"
-                " many. Then run stage bandwidth again."
+                " many. If the pair is still too slow, update the firmware of both NICs to the release that their"
+                " vendor recommends. Then run stage bandwidth again."
             ),
         ]
     else:
@@ -164,6 +163,8 @@ def _check_proven(
             "If the result stays and no port reports errors, compare firmware, PCIe settings and CPUs of both nodes,"
             f" and set pods.queue_pairs of the fabric to {found.queue_pairs}."
         ]
+    if explained and known:
+        words.append("A further cause lowers the rate of this pair. Follow its remedy first, which is the first below.")
     words += [one.why for one in known]
     return Finding(
         check,

@@ -176,18 +176,18 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
                 f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs, and correct the error."
                 " Then run stage bandwidth again."
                 if pod.name
-                else f"Follow the remedies of the findings of stages network and virtual_functions of {end[1]}, then"
-                " run stage bandwidth again."
+                else "Follow the remedies of the findings of stage network and of stage virtual_functions on"
+                f" {end[1]}, then run stage bandwidth again."
             )
         return Finding(
             "bandwidth.pod",
             subject,
             status,
-            f"{pod.name} not usable" if pod.name else "no pod",
+            f"{pod.name} not usable" if pod.name else "pod not started",
             expected,
             f"{why} Details: {format_clause(pod.error)}."
             if why
-            else f"The pod cannot be used: {format_clause(pod.error)}.",
+            else f"{'The pod cannot be used' if pod.name else 'The stage started no pod'}: {format_clause(pod.error)}.",
             remedy,
         )
     if pod.device is None and carries_rdma(fabric):

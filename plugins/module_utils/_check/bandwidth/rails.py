@@ -24,7 +24,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_roce
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
-_EXPECTED = "on neighboring nodes, NICs of the same rail on the same leaf"
+_EXPECTED = "NICs of the same rail of neighboring nodes on the same leaf"
 _MOVE = (
     "Move the cables of the NICs under 'measured' to the leaves of the other nodes, then run stage bandwidth again."
     " Until then, the traffic of these rails takes the path over the spines."
@@ -35,7 +35,7 @@ _COMPARE = (
 )
 #: names and reasons in one text, at most
 _MOST = 5
-_LOOSE = " If the fabric is not built in rails, set rails: none of the fabric in the intent."
+_LOOSE = " If the fabric is not built in rails, set rails: none in the fabric of the intent."
 
 
 def check_rails(fabric: Fabric, membership: Membership, neighbours: Neighbours) -> list[Finding]:
@@ -62,8 +62,9 @@ def check_rails(fabric: Fabric, membership: Membership, neighbours: Neighbours) 
             " leaves. The fabric is not built in rails, or many cables are swapped."
         )
         remedy = (
-            "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage bandwidth"
-            " names each wrong node and its cables. Otherwise set rails: none. Then run stage bandwidth again."
+            f"If the fabric is built in rails, set rails to leaf in the fabric {fabric.name} of the intent, so that"
+            " stage bandwidth names each wrong node and its cables. Otherwise set rails to none. Then run stage"
+            " bandwidth again."
         )
         odd = sum(len(model.odd) for model in models)
         measured = count_of(odd, "contradicting cabling")
@@ -71,11 +72,11 @@ def check_rails(fabric: Fabric, membership: Membership, neighbours: Neighbours) 
     findings = [item for model in models for item in _check_model(fabric, model, membership, leaves)]
     unheard = find_ports_without_lldp(membership, neighbours) if named else ()
     if unheard:
-        names = join_first([f"{port.node} rail {port.rail}: {port.why}" for port in unheard], _MOST, "; ")
-        why = f"The intent has rails: leaf, and LLDP does not show the leaf of these ports: {names}."
+        names = join_first([f"{port.node} rail {port.rail} ({port.why})" for port in unheard], _MOST)
+        why = f"The intent sets rails to leaf, but LLDP does not show the leaf of {names}."
         remedy = (
             f"{HOW}. Then run stage bandwidth again. If LLDP cannot show the leaves, as with bonds, compare the ports"
-            " with the cabling plan, and set rails: none of the fabric in the intent."
+            f" with the cabling plan, and set rails to none in the fabric {fabric.name} of the intent."
         )
         ports = sum(map(len, membership.members.values()))
         measured = f"leaf unknown for {len(unheard)} of {count_of(ports, 'port')}"

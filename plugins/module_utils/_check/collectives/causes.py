@@ -339,14 +339,15 @@ def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Findi
 
 def _report_no_cause(subject: str) -> Finding:
     why = (
-        "NCCL's log and the data of the nodes show no cause. GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
-        " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are correct or unknown."
+        "NCCL's log and the data of the nodes show no cause. The check compared GPUDirect RDMA, channels, HCAs, NUMA"
+        " nodes, PXN, rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings: each value that"
+        " was read is correct."
     )
     remedy = (
-        "Add sendrecv to rdma_cluster.collectives.tests: its program sendrecv_perf sends over one rail only. If"
-        " it is slow too, the path from GPU to HCA is slow: disable ACS and set iommu=pt on the nodes. If it is"
-        " fast, compare NCCL_ALGO and the NCCL release of the image with those of a fast cluster. Then run stage"
-        " collectives again."
+        "Add sendrecv to rdma_cluster.collectives.tests, and run stage collectives again: its program sendrecv_perf"
+        " sends over one rail only. If it is slow too, the path from GPU to HCA is slow: disable ACS and set iommu=pt"
+        " on the nodes. If it is fast, set rdma_cluster.collectives.image to an image with another release of NCCL."
+        " Then run stage collectives again."
     )
     return Finding(
         "collectives.cause",

@@ -16,9 +16,9 @@ from ..job.log.channels import name_hcas
 from ..job.log.ranks import describe_route, spell_numbers
 
 NEED_WHOLE_LOG = (
-    "Run stage collectives again: it reads the log of each rank anew. If the finding remains, remove settings of"
-    " NCCL_DEBUG and NCCL_DEBUG_FILE from the image, because the check needs the complete log of each rank, then"
-    " run stage collectives again."
+    "If the image in rdma_cluster.collectives.image sets NCCL_DEBUG or NCCL_DEBUG_FILE (as ENV, or in"
+    " /etc/nccl.conf), remove these settings, because the check needs the complete log of each rank. Then run stage"
+    " collectives again, which reads these logs anew."
 )
 EACH_CHANNEL = "each channel over NVLink or PCIe inside a node, and over RDMA between nodes"
 

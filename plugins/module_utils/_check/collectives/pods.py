@@ -135,7 +135,7 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
             "collectives.pod",
             subject,
             UNKNOWN,
-            "no pod",
+            "pod not started",
             expected,
             why,
             "Correct the error under 'why', then run stage collectives again."
@@ -150,8 +150,8 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
                 " again."
             )
             if pod.name
-            else f"Follow the remedies of the findings of stages network and virtual_functions of {node}, then run"
-            " stage collectives again."
+            else f"Follow the remedies of the findings of stage network and of stage virtual_functions on {node}, then"
+            " run stage collectives again."
         )
         if pod.cause == "rail":
             remedy = (
@@ -165,9 +165,9 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
             "collectives.pod",
             subject,
             FAIL if pod.name else UNKNOWN,
-            f"{pod.name} not usable" if pod.name else "no pod",
+            f"{pod.name} not usable" if pod.name else "pod not started",
             expected,
-            f"The pod cannot be used: {format_clause(pod.error)}.",
+            f"{'The pod cannot be used' if pod.name else 'The stage started no pod'}: {format_clause(pod.error)}.",
             remedy,
         )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}

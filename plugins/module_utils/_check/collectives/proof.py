@@ -18,7 +18,7 @@ from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.log.channels import judge_log
 from ..job.log.nccl_run import cut_to_run, group_by_process
-from ..job.log.ranks import WHOLE
+from ..job.log.ranks import WHOLE, WITHOUT_NVLS
 from .channel_verdicts import (
     EACH_CHANNEL,
     NEED_WHOLE_LOG,
@@ -225,9 +225,9 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
     """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
     expected = (
-        f"{count_of(wanted.groups, 'group')}, with the bandwidth of the slowest group"
+        f"{count_of(wanted.groups, 'group')} in the log, and the bandwidth of the slowest of them"
         if wanted.groups > 1
-        else "one group"
+        else "1 group"
     )
     if listed > 1 and not wanted.slowest_group:
         why = (
@@ -246,11 +246,11 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
         )
     if logged and logged != wanted.groups:
         why = (
-            "NCCL's log has a different number of communicators. The log of some ranks is missing, or the groups differ"
-            " from the requested groups."
+            "NCCL's log has another number of communicators than the test has groups. The log of some ranks is missing,"
+            " or nccl-tests formed other groups than the stage requested."
         )
         remedy = (
-            "Remove NCCL_TESTS_SPLIT from the image, if it sets it: the stage sets this variable itself."
+            "If the image sets NCCL_TESTS_SPLIT, remove it from the image: the stage sets this variable itself."
             f" {NEED_WHOLE_LOG}"
         )
         return Finding(
@@ -300,7 +300,7 @@ def _adapt_remedy(remedy: str) -> str:
 
     :param remedy: remedy of a finding of stage training
     """
-    remedy = remedy.replace(WHOLE, NEED_WHOLE_LOG)
+    remedy = remedy.replace(f"{WITHOUT_NVLS} ", "").replace(WHOLE, NEED_WHOLE_LOG)
     for words in (", and run the job again", " Then run the job again."):
         remedy = remedy.replace(words, "")
     for check, own in (*_CHECKS.items(), ("training.hcas", "collectives.rails")):

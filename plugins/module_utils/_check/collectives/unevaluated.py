@@ -72,7 +72,8 @@ def report_excess(ran: RanTest, excess: tuple[str, str], image: str) -> Finding:
         " NCCL: set rdma_cluster.collectives.image to an image without it, then run stage collectives again."
         if ran.nodes
         else "Run stage collectives again. If the finding remains, another program changes"
-        " facts/collectives/cluster.json in the folder of the report: stop it, then run stage collectives again."
+        " facts/collectives/cluster.json in the folder of the report: find it (fuser -v facts/collectives/cluster.json)"
+        " and stop it, then run stage collectives again."
     )
     return Finding("collectives.log", subject, UNKNOWN, measured, expected, why, remedy)
 
@@ -84,8 +85,8 @@ def report_too_many(parts: int, most: int) -> Finding:
     :param most: largest number of entries that is evaluated
     """
     why = (
-        "No cluster produces logs of this size, so another program wrote the results in the folder of the report. None"
-        " of the logs was evaluated."
+        "No test of the stage produces so many log entries, so another program changed facts/collectives/cluster.json"
+        " in the folder of the report. None of the logs was evaluated."
     )
     return Finding(
         "collectives.log",
@@ -94,7 +95,8 @@ def report_too_many(parts: int, most: int) -> Finding:
         count_of(parts, "log entry", "log entries"),
         f"at most {most} log entries",
         why,
-        "Run stage collectives again.",
+        "Run stage collectives again. If the finding remains, find the program that changes this file (fuser -v"
+        " facts/collectives/cluster.json), and stop it. Then run stage collectives again.",
     )
 
 

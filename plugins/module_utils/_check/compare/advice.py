@@ -95,7 +95,7 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     if held_back:
         yield Advice(
             "virtual functions",
-            "Use virtual functions (SR-IOV) for this job instead of a vNIC.",
+            f"Use virtual functions (SR-IOV) for {_name_jobs(measure)} instead of a vNIC.",
             "These GPUs, like those of the H100 class, produce gradients faster than a vNIC transfers them. A virtual"
             " function gives the pod direct access to the NIC.",
             _format_comparison(measure, held_back, functions),
@@ -112,7 +112,7 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     elif mine and (functions or all(row.efficiency is not None for row in mine)):
         yield Advice(
             "vNIC",
-            "A vNIC is sufficient for this job.",
+            f"A vNIC is sufficient for {_name_jobs(measure)}.",
             "Mid-range GPUs produce gradients more slowly than a vNIC transfers them.",
             _format_comparison(measure, mine, functions),
         )
@@ -136,8 +136,11 @@ def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             continue
         figures = f"{_format_rows(measure, [rdma])} compared with {_format_rows(measure, [tcp])}"
         if tcp.of_best < CLOSE * rdma.of_best:
-            reason = "RDMA removes the CPUs and their memory from the path of each message."
-            yield Advice("RDMA", "Use RDMA for this job.", reason, figures, (tcp.network,))
+            reason = (
+                "With RDMA, the NIC reads and writes the memory of the job itself. With TCP, a CPU copies each message"
+                " through the kernel."
+            )
+            yield Advice("RDMA", f"Use RDMA for {_name_jobs(measure)}.", reason, figures, (tcp.network,))
         elif not measure.per_node:
             reason = (
                 "TCP is still fast enough for the data that this model exchanges. A larger model exchanges more data"
@@ -153,6 +156,11 @@ _RULES: tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = 
     _list_vnic_advice,
     _list_rdma_advice,
 )
+
+
+def _name_jobs(measure: Measure) -> str:
+    """Return the noun for the jobs to which a recommendation applies: a test of the network is not a job itself."""
+    return "jobs" if measure.per_node else "this job"
 
 
 def _format_rows(measure: Measure, rows: Rows) -> str:

@@ -311,7 +311,7 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str], facts: Facts) -
     :param item: job or test with the figures of each network
     :param ours: names of the fabrics of the intent
     """
-    measure, expected = item.measure, "a network of the intent is the fastest"
+    measure, expected = item.measure, "the fastest network is in rdma_fabrics"
     groups: dict[int, list[ScalingRow]] = {}
     for row in item.rows:
         groups.setdefault(row.nodes, []).append(row)
@@ -335,7 +335,10 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str], facts: Facts) -
     if ranked[0].kind == "pod_network":
         seen = {found.fabric: found for found in facts.bandwidth or ()} if measure.name in _BANDWIDTHS else {}
         least, noise = compute_noise(seen.get(mine[0].network), seen.get(ranked[0].network))
-        why = f"The pod network is faster than {mine[0].network}, although {mine[0].network} has a NIC of its own."
+        why = (
+            f"The pod network {ranked[0].network} is faster than {mine[0].network}, although {mine[0].network} has a"
+            " NIC of its own."
+        )
         if mine[0].of_best >= least:
             remedy = describe_noise_remedy(measure, _BANDWIDTHS)
             return Finding("compare.choice", measure.name, WARN, said, expected, f"{why} {noise}", remedy)
@@ -357,7 +360,7 @@ def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str
         f"{advice.text} The intent still offers {', '.join(advice.against)} to jobs: remove it from rdma_fabrics, or"
         " waive this finding with a reason. Then run stage compare again."
     )
-    expected = f"no network in rdma_fabrics that these figures advise against ({', '.join(advice.against)})"
+    expected = f"rdma_fabrics without {', '.join(advice.against)}, which these figures do not recommend"
     return Finding("compare.advice", subject, WARN, advice.figures, expected, advice.reason, remedy)
 
 

@@ -131,8 +131,9 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
     )
     remedy = (
         "Run cat /etc/machine-id on these nodes. If the output is the same, correct ansible_host in the inventory."
-        " Otherwise give each NIC its own MAC address: ethtool -P INTERFACE shows the permanent address, and a"
-        " connection profile or a udev rule sets the other address. Then run stage discover again."
+        " Otherwise run ethtool -P INTERFACE on each node: it shows the permanent address of the NIC. Where it differs"
+        " from the address of this finding, remove that address from the connection profile (nmcli connection show),"
+        " netplan file or udev rule that sets it. Then run stage discover again."
     )
     return Finding(
         "discover.hardware_addresses",

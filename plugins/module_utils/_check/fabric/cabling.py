@@ -36,7 +36,7 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     :param names: names of the switches of the topology, for texts
     """
-    expected = "on neighboring nodes, HCAs of the same rail on the same leaf"
+    expected = "HCAs of the same rail of neighboring nodes on the same leaf"
     if fabric.rails == "none":
         return [build_pass("fabric.rails", fabric.name, "not compared: the intent has rails: none", "any cabling")]
     cablings = _collect_cablings(membership, ends)
@@ -49,8 +49,9 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
             " leaf), or many cables are swapped."
         )
         remedy = (
-            "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage fabric names"
-            " each wrong node and its cables. Otherwise set rails: none. Then run stage fabric again."
+            f"If the fabric is built in rails, set rails to leaf in the fabric {fabric.name} of the intent, so that"
+            " stage fabric names each wrong node and its cables. Otherwise set rails to none. Then run stage fabric"
+            " again."
         )
         return [
             Finding("fabric.rails", fabric.name, UNKNOWN, count_of(odd, "different cabling"), expected, why, remedy)

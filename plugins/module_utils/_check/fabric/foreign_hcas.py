@@ -127,9 +127,9 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
         return found
     more = len(found) - _MOST_FOREIGN
     why = (
-        f"Only the first {_MOST_FOREIGN} of these HCAs have a finding of their own. The first of the others is"
-        f" {found[_MOST_FOREIGN].subject}. So many are not plausible: the node that reported the topology may report"
-        " HCAs that do not exist."
+        f"The report has a finding for each of the first {_MOST_FOREIGN} HCAs of this kind, and this finding for the"
+        f" rest, of which the first is {found[_MOST_FOREIGN].subject}. So many are not plausible: the node that ran"
+        " ibnetdiscover may report HCAs that do not exist."
     )
     remedy = (
         "Run ibnetdiscover as root on another node. If its output does not have these HCAs, put that node first in the"
@@ -139,8 +139,9 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
         "fabric.foreign",
         fabric.name,
         status,
-        f"{count_of(more, 'more HCA')} with names of nodes that do not have them",
-        "no such HCA",
+        f"{count_of(more, 'HCA')} in addition to the {_MOST_FOREIGN} with a finding: each has the name of a node that"
+        " does not have it",
+        "0 HCAs with the name of a node that does not have them",
         why,
         remedy,
     )

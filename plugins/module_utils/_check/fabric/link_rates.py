@@ -20,6 +20,25 @@ from .links_in_scope import LinksInScope
 from .names import Names
 from .uplinks import _find_usual, list_switch_links
 
+#: how an administrator finds and permits the rates that a port does not use [rdma-core: ibportstate.c]
+ENABLE_RATE = (
+    "Run iblinkinfo as root on a node of the fabric: its line of the link shows the LID and the port of both ends. Run"
+    " ibportstate LID PORT query for each end. If LinkSpeedEnabled, LinkSpeedExtEnabled or LinkWidthEnabled has fewer"
+    " values than the line with Supported, run ibportstate LID PORT speed 15 espeed 31 width 255, which enables all of"
+    " them, and ibportstate LID PORT reset for the port of the switch, while no job uses the link."
+)
+#: speed of a lane by the signaling rate that iblinkinfo prints, in Gb/s
+_SPEED_OF_SIGNALING = {
+    "2.5": "SDR",
+    "5.0": "DDR",
+    "10.0": "QDR",
+    "14.0625": "FDR",
+    "25.78125": "EDR",
+    "53.125": "HDR",
+    "106.25": "NDR",
+    "212.5": "XDR",
+}
+
 
 def check_hca_rates(
     fabric: Fabric, membership: Membership, ends: Ends, capabilities: typing.Optional[SeenCapabilities]
@@ -148,12 +167,19 @@ def check_switch_rates(
 
 
 def describe_possible(could_be: str) -> str:
-    """Return a rate or a width that both ports of a link support, as iblinkinfo reports it, with its unit. iblinkinfo
-    reports the rate of one lane.
+    """Return a rate or a width that both ports of a link support, with its unit. iblinkinfo reports the signaling rate
+    of one lane, and the result has the data rate of the lane, as all other rates of this check.
 
     :param could_be: text after ``Could be``, such as ``106.25 Gbps`` or ``4X``
     """
-    return could_be.replace("Gbps", "Gb/s per lane") if "Gbps" in could_be else f"width {could_be}"
+    return ", ".join(map(_describe_possible_part, could_be.split(", ")))
+
+
+def _describe_possible_part(part: str) -> str:
+    if "Gbps" not in part:
+        return f"width {part}"
+    speed = _SPEED_OF_SIGNALING.get(part.replace("Gbps", "").strip())
+    return f"{LANE_GBPS[speed]:g} Gb/s per lane ({speed})" if speed else part.replace("Gbps", "Gb/s per lane")
 
 
 def _describe_lanes(rate: float, width: typing.Optional[int]) -> str:
@@ -166,9 +192,8 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
         " too old, or a setting of a port limits the link."
     )
     remedy = (
-        "Run ibportstate LID PORT query for both ports, as root on a node of the fabric, and enable the higher rate"
-        " where LinkSpeedEnabled or LinkWidthEnabled excludes it. Otherwise reseat or replace the cable or the"
-        " transceiver while no job uses the link. Then run stage fabric again."
+        f"{ENABLE_RATE} Otherwise reseat or replace the cable or the transceiver while no job uses the link. Then run"
+        " stage fabric again."
     )
     expected = f"{describe_possible(could_be)}, the highest rate of both ports"
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)

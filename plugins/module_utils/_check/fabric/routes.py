@@ -31,10 +31,11 @@ _MOST_PORTS = 127
 _Fault = typing.Literal["unread", "no port", "no link", "loop"]
 _REMEDY = (
     "The subnet manager may have changed the routes during the stage. Wait a minute, then run stage fabric again. If"
-    " the finding remains, run ibtracert SOURCE-LID DESTINATION-LID as root on a node of the fabric, with the first LID"
-    " under 'why' as the destination. If it does not reach the destination, read the log of the subnet manager for"
-    " errors of this switch (opensm: unable to set LFT block). At a time without jobs, restart the management agent of"
-    " the switch, or the switch. Then run stage fabric again."
+    " the finding remains, run ibtracert SOURCE-LID DESTINATION-LID as root on a node of each leaf. SOURCE-LID is the"
+    " LID of the port of that node (ibstat prints it as Base lid), and DESTINATION-LID is the LID under 'why'. If each"
+    " ibtracert reaches the destination, the switches have the route, and you can waive this finding. Otherwise read"
+    " the log of the subnet manager for errors of this switch (opensm: unable to set LFT block). At a time without"
+    " jobs, restart the management agent of the switch, or the switch. Then run stage fabric again."
 )
 
 
@@ -231,20 +232,19 @@ def _report(fabric: Fabric, names: Names, stop: _Stop, lids: typing.Sequence[str
         "unread": f"forwarding table not read for {count}",
         "no port": f"no port for {count} in the forwarding table",
     }.get(stop.fault, f"no path to {count}")
+    which = first if len(lids) == 1 else f"{count} (the first is {first})"
     if stop.fault in ("unread", "no port"):
         why = (
-            f"The forwarding table of {name} was not read for these LIDs, of which the first is {first}. Whether the"
-            " switch has a path to them is unknown."
+            f"The forwarding table of {name} was not read for {which}. Whether the switch has a path is unknown."
             if stop.fault == "unread"
-            else f"The forwarding table of {name} contains no port for these LIDs, of which the first is {first}. The"
-            " switch drops packets for a LID without a port, also with adaptive routing."
+            else f"The forwarding table of {name} contains no port for {which}. The switch drops packets for a LID"
+            " without a port, also with adaptive routing."
         )
         return Finding(_CHECK, f"{name} {stop.fault}", UNKNOWN, measured, _EXPECTED, why, _REMEDY)
     why = (
-        f"Packets for these LIDs loop through {name}. The first is {first}."
+        f"Packets for {which} loop through {name}."
         if stop.fault == "loop"
-        else f"{name} sends packets for these LIDs to a port where the topology shows no link to a switch or to the"
-        f" HCA. The first is {first}."
+        else f"{name} sends packets for {which} to a port where the topology shows no link to a switch or to the HCA."
     )
     status: typing.Literal["fail", "warn"] = FAIL if fabric.routing == "static" else WARN
     return Finding(_CHECK, f"{name} {stop.fault}", status, measured, _EXPECTED, why, _REMEDY)

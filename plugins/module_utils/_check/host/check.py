@@ -181,7 +181,8 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
                 check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected
             )
         elif runs is None:
-            why = f"The kernel arguments of the node were not read: {format_clause(seen.error, 'its data lacks them')}."
+            cause = format_clause(seen.error, "the module node_info returned none")
+            why = f"The kernel arguments of the node were not read: {cause}."
             remedy = choose_remedy(seen.error, name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "kernel command line not read", expected, why, remedy)
         elif made:

@@ -74,7 +74,7 @@ def check(
     if platform is None or observed.error is not None:
         why = (
             f"The GPU driver and the kernel of the node were not read:"
-            f" {format_clause(observed.error, 'its data is empty')}."
+            f" {format_clause(observed.error, 'the module node_info returned none of their data')}."
         )
         return (
             Finding(

@@ -63,7 +63,8 @@ def check(
         else:
             seen, what = tunings.get(name, ObservedTuning(error=NOT_QUERIED_BY_LIMIT)), "the node"
         if seen.value is None or seen.error is not None:
-            why = f"The tuning of {what} was not read: {format_clause(seen.error, 'its data lacks it')}."
+            cause = format_clause(seen.error, "the module node_info returned none of its values")
+            why = f"The tuning of {what} was not read: {cause}."
             remedy = choose_remedy(seen.error, name, by_pods, "Python 3.9 or later")
             yield Finding(_CHECK, name, UNKNOWN, "not read", expected, why, remedy)
             continue

@@ -259,8 +259,8 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
             if len(group) > 1:
                 wrong = True
                 why = (
-                    f"These lines have the same {what}. Packets for one of them reach another, or only the last of them"
-                    " takes effect."
+                    f"These lines of the NIC map have the same {what}. Packets for one of these pods reach another"
+                    " pod, or only the last line takes effect."
                 )
                 yield Finding(
                     check,
@@ -269,7 +269,8 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
                     " and ".join(line.text for line in group),
                     f"each {what} once",
                     why,
-                    f"Change the {what} in one of these lines, so that they differ.",
+                    f"Change the {what} in one of these lines of the ConfigMap with the NIC map, or render the map"
+                    " again with the filter linerate.rdma.render_nic_map. Then run nic_map_lint again.",
                 )
     if not wrong:
         yield build_pass(

@@ -50,11 +50,7 @@ def check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase != "ready" and seen.allocatable == wanted:
         measured, expected = f"{measured}, not ready", f"{expected}, node ready for the fabric"
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {format_clause(seen.detail)}."
-        remedy = (
-            "Run stage network without --check. If the run was refused, follow the remedies of the findings"
-            " network.disruption and network.drain first."
-        )
+        why, remedy = _explain_unwritten(facts, seen)
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
         why = (
@@ -133,8 +129,8 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and refused is None:
         return build_pass("network.ready", subject, f"{measured}: {seen.detail}", expected)
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {format_clause(seen.detail)}."
-        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run stage network without --check.")
+        why, remedy = _explain_unwritten(facts, seen)
+        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready" and refused is not None:
         why = (
             f"The objects in the cluster are from an earlier run, because {refused.kind} {refused.name} was refused in"
@@ -160,6 +156,22 @@ def check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         or "Correct the cause under 'why'. If the node only needs more time, raise rdma_cluster.wait_seconds."
     )
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
+
+
+def _explain_unwritten(facts: Facts, seen: SyncNode) -> tuple[str, str]:
+    """Return the cause and the remedy for a node of a run that applied no objects.
+
+    :param seen: last state of the node
+    """
+    cause, remedy = (
+        ("it ran with --check", "Run stage network without --check.")
+        if facts.check_mode
+        else (
+            "its plan was refused",
+            "Follow the remedies of the findings network.disruption and network.drain, then run stage network again.",
+        )
+    )
+    return f"This run applied no objects, because {cause}. Current state: {format_clause(seen.detail)}.", remedy
 
 
 def _add_rerun(remedy: str) -> str:

@@ -209,7 +209,8 @@ def _report_default_routes(
     """
     if policy.kind not in OF_NICS or policy.ready:
         return
-    cut, unsure = [], []
+    cut: list[str] = []
+    unsure: dict[str, tuple[str, ...]] = {}
     for name in nodes:
         shown, platform = (
             (hcas[name].value if name in hcas else None),
@@ -222,7 +223,7 @@ def _report_default_routes(
             for netdev in hca.all_netdevs
         }
         if reloaded and (platform is None or platform.uplinks is None):
-            unsure.append(name)
+            unsure[name] = tuple(reloaded)
             continue
         over = [
             f"{netdev} ({hca})" for netdev, hca in reloaded.items() if platform and netdev in (platform.uplinks or ())
@@ -249,12 +250,14 @@ def _report_default_routes(
             f"The routes of these nodes were not read. The nodes have interfaces with the driver {_RELOADED}, which"
             " the driver container reloads. A node with a default route over such an interface loses its connection."
         )
+        name, netdevs = next(iter(unsure.items()))
         remedy = (
-            f"On {unsure[0]}, run ip route show default and ip -6 route show default, and check that the default route"
-            " uses another interface. Follow the remedy of the finding platform.node, then run stages platform and"
-            " operators again."
+            f"On {name}, run ip route show default and ip -6 route show default. If a default route uses"
+            f" {join_first(netdevs, _NAMED)}, move it to an interface of another driver. Follow the remedy of the"
+            " finding platform.node, then run stages platform and operators again."
         )
-        yield Finding(CHECK, subject, WARN, f"routes unknown on {join_first(unsure, _NAMED)}", expected, why, remedy)
+        measured = f"routes unknown on {join_first(list(unsure), _NAMED)}"
+        yield Finding(CHECK, subject, WARN, measured, expected, why, remedy)
 
 
 def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> Finding:

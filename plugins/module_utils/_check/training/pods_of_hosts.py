@@ -76,7 +76,10 @@ def report_silent_pod(host: str, wanted: Training) -> Finding:
     :param host: host name of the pod
     :param wanted: properties that the log must prove
     """
-    why = "The pod belongs to the same job and is on the network, so its ranks must be in the logs of training_logs."
+    why = (
+        f"The pod {host} belongs to the job of these logs and has an interface on a fabric of the intent, so its ranks"
+        " must be in the logs of training_logs."
+    )
     remedy = (
         "Set training_logs to the logs of all pods of the job. If the log of this pod (kubectl logs) shows no rank,"
         " find the error in it. Then run stage training again."

@@ -65,8 +65,9 @@ def judge_endpoints(
     for host in dict.fromkeys(expected) if hosts else ():
         if host not in hosts:
             why = (
-                "The pod of this host belongs to the same job and is on the network, so its log must have lines about"
-                " endpoints."
+                f"The pod {host} belongs to the job of this log and has an interface on a fabric of the intent, so UCX"
+                " opens endpoints in it. UCX logs them only with UCX_LOG_LEVEL=info, or the log of the pod is not in"
+                " training_logs."
             )
             yield Finding(_CHECK, host, UNKNOWN, "no line about an endpoint", _EXPECTED, why, _SHOW)
     for host, endpoints in hosts.items():

@@ -44,8 +44,8 @@ def check(
     for text in errors:
         path = text.partition(": ")[0]
         why = "The API server would reject the pods with this request."
-        remedy = f"Set {path} to a quantity of Kubernetes, such as 2 or 500m for CPU, or 1Gi or 512Mi for memory."
-        yield refuse_value("room", path, text.partition(": ")[2], "a quantity of Kubernetes", why, remedy)
+        remedy = f"Set {path} to a Kubernetes quantity, for example 2 or 500m for CPU, 1Gi or 512Mi for memory."
+        yield refuse_value("room", path, text.partition(": ")[2], "a Kubernetes quantity", why, remedy)
     if seen is None or not seen.server or not nodes or not requests:
         return
     if seen.room is None:

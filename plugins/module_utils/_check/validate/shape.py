@@ -24,9 +24,9 @@ _MISSING, _UNKNOWN, _BLANK, _WRONG = (
         f"Set {{path}}. {_KEYS}",
     ),
     (
-        "The key requires another type or another form of value. linerate.rdma converts no values, such as"
-        " a text to a number.",
-        f"Set {{path}} to a value of the form under 'expected'. {_KEYS}",
+        "The value under 'measured' does not have the type or the form under 'expected'. linerate.rdma does not convert"
+        " values: it does not read the text '8', for example, as the number 8.",
+        f"Set {{path}} to a value of the type and the form under 'expected'. {_KEYS}",
     ),
 )
 _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _BLANK}

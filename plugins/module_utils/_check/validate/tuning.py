@@ -92,11 +92,18 @@ def _check_cuda(tuning: Tuning) -> typing.Iterator[Finding]:
         known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
         why = "linerate.rdma does not know which GPU driver this version of CUDA requires."
         remedy = (
-            "Remove rdma_cluster.tuning.cuda, and set the driver version directly: expected: {gpu_driver:"
-            " '>=580'}. Then run stage validate again."
+            f"Set {_PATH}.cuda to one of these versions as MAJOR.MINOR in quotes, for example '13.0'. For another"
+            f" version of CUDA, remove {_PATH}.cuda, and set {_PATH}.expected.gpu_driver to the driver version that"
+            " this CUDA requires, for example '>=580'. Then run stage validate again."
         )
         yield Finding(
-            _CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy
+            _CHECK,
+            f"{_PATH}.cuda",
+            FAIL,
+            f"'{tuning.cuda}'",
+            f"MAJOR.MINOR of a version of CUDA {known}: '13.0'",
+            why,
+            remedy,
         )
 
 

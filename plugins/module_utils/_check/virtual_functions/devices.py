@@ -69,8 +69,7 @@ def _explain_drivers(node: str, bare: typing.Sequence[Hca]) -> tuple[str, str]:
     return (
         f"No driver is bound to {names}: its module is not loaded, automatic binding is off (sriov_drivers_autoprobe of"
         " the physical function contains 0), or the driver failed.",
-        f"On {node}, as root: {vendors.load_driver(bare)[:1].lower()}{vendors.load_driver(bare)[1:]} If the"
-        " driver is loaded already, bind each VF as root:"
+        f"Work as root on {node}. {vendors.load_driver(bare)} If the driver is loaded already, bind each VF:"
         f" {format_each(bare, 'echo ADDRESS > /sys/bus/pci/drivers_probe')}. Then run stage virtual_functions"
         " again.",
     )
@@ -162,10 +161,10 @@ def check_rdma(layers: FunctionReports) -> Finding:
             " a VF and its RDMA device move into the pod together, so a pod may use them."
         )
         remedy = (
-            f"If pods of this network run on {layers.node} (kubectl get pods -A -o wide --field-selector"
-            f" spec.nodeName={layers.node}), no action is needed. Otherwise run rdma dev on {layers.node}: a VF"
-            " that is missing there has no RDMA device. Load its driver (modprobe mlx5_ib for NVIDIA), then run"
-            " stage virtual_functions again."
+            f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={layers.node}. If pods with a VF of this"
+            " network run there, end them or wait for their end, and run stage virtual_functions again: it then finds"
+            " the RDMA device of each VF. If no such pod runs there, the VFs have no RDMA device: load their RDMA"
+            f" driver as root on {layers.node} (modprobe mlx5_ib for NVIDIA), then run stage virtual_functions again."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one
@@ -181,7 +180,7 @@ def check_rdma(layers: FunctionReports) -> Finding:
         )
     why = f"The driver has created no RDMA device for {count_of(len(without), 'VF')}: {names}."
     remedy = vendors.load_rdma(without)
-    remedy = f"On {layers.node}, as root: {remedy[:1].lower()}{remedy[1:]}"
+    remedy = f"Work as root on {layers.node}. {remedy}"
     if not is_infiniband(layers.fabric):
         remedy += f" If the NIC has no RDMA, set rdma: false in the fabric '{layers.fabric.name}'."
     remedy += " Then run stage virtual_functions again."

@@ -85,14 +85,14 @@ def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
 def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Finding:
     names = join_first([f"{owner.node} {owner.function}" for owner in owners], 8)
     why = (
-        "A switch sends packets for one of these functions to another. A udev rule, a script or the network annotation"
-        " of a pod has set the address."
+        "A switch sends packets for one of these functions to another. Addresses of VFs differ by default, so a udev"
+        " rule, a script or the network annotation of a pod may have set this one."
     )
     last = next(owner for owner in reversed(owners) if owner.command)
     remedy = (
         "Remove the address from the udev rule, the script, or the annotation k8s.v1.cni.cncf.io/networks of the pod."
-        f" Then give each function its own address, such as with this command on {last.node}: {last.command}. Then run"
-        " stage virtual_functions again."
+        f" Then give each function its own address. To do so for one of them, run as root on {last.node}:"
+        f" {last.command}. Then run stage virtual_functions again."
     )
     measured = f"on {count_of(len(owners), 'function')}: {names}"
     return Finding(_CHECK, f"{fabric} {address}", FAIL, measured, _EXPECTED, why, remedy)

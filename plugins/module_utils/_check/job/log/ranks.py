@@ -26,6 +26,9 @@ ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
     " run the job again."
 )
+WITHOUT_NVLS = (
+    "Run the job with the environment variable NCCL_NVLS_ENABLE=0 in its pods, until it has completed a collective."
+)
 WHOLE = "Set training_logs to the complete log of each pod, from its first line on, one file for each pod."
 
 
@@ -109,10 +112,11 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
             )
             return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
         why = (
-            "The log has no outgoing connection of this rank. NCCL 2.22 and later connect at the first collective: none"
-            " ran in this communicator, only NVLS ran, or the log ends before it."
+            "The log has no outgoing connection of this rank. NCCL 2.22 and later connect at the first collective of a"
+            " communicator, and NVLink SHARP (NVLS) needs no connection. This communicator ran no collective, ran"
+            " only collectives over NVLS, or the log ends before the first collective."
         )
-        remedy = f"Run the job again until it has made a collective, once with NCCL_NVLS_ENABLE=0. {WHOLE}"
+        remedy = f"{WITHOUT_NVLS} {WHOLE}"
         expected = expected if rank.channels else "at least 1 channel with a connection"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, remedy)
     if rank.unanswered:

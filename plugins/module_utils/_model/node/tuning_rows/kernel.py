@@ -67,7 +67,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "kernel_log",
         "kernel",
-        "faults of GPUs (nvidia, amdgpu), HCAs (mlx5, bnxt) and PCIe that the kernel has logged since it started",
+        "kernel log since the boot, searched for faults of GPUs (nvidia, amdgpu), HCAs (mlx5, bnxt) and PCIe",
         "Hardware or its driver has failed. Such a fault usually recurs under load.",
         "Search dmesg on the node for the PCI function. NVIDIA's list of Xid errors explains each number. Reset or"
         " replace the device, then reboot the node, which clears the kernel log.",

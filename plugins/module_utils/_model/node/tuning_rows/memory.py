@@ -110,8 +110,10 @@ ROWS: tuple[TuningRow, ...] = (
         "locked memory limit of containers, in bytes",
         "RDMA locks the memory that it registers, and ibv_reg_mr fails above the limit. Stage host tests the limit in"
         " a pod.",
-        "OpenShift: set rdma_cluster.host.memlock in the intent. Elsewhere: set LimitMEMLOCK=infinity in a drop-in of"
-        " the systemd unit of the container runtime.",
+        "Set rdma_cluster.host.memlock in the intent: unlimited: true, with by: machine_config on OpenShift (stage"
+        " network applies it) or by: containerd on nodes with containerd (stage host applies it). For another runtime,"
+        " set LimitMEMLOCK=infinity in a drop-in of its systemd unit, then run systemctl daemon-reload and systemctl"
+        " restart of the unit on the node.",
         "unlimited",
         "unlimited",
         source="role linux-system-roles.hpc, oci-hpc",
