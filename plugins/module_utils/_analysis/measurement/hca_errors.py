@@ -20,7 +20,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: counters in one text, at most
 _MOST = 8
-EXPECTED = "no error counter increases"
+EXPECTED = "no increase of any error counter"
 
 Readings = typing.Mapping[str, typing.Mapping[str, int]]
 

@@ -147,6 +147,16 @@ def check_switch_rates(
     ]
 
 
+#: steps for a port that does not permit the rates that it supports; 31 and 255 stand for all that it supports
+#: [rdma-core infiniband-diags/ibportstate.c]
+ENABLE_RATES = (
+    "As root on a node of the fabric, run iblinkinfo --line, which lists the LID and the port number of both ends of"
+    " the link, and run ibportstate LID PORT query for each end. If LinkSpeedExtEnabled or LinkWidthEnabled is less"
+    " than Supported at an end, run ibportstate LID PORT espeed 31 or ibportstate LID PORT width 255 for it, then"
+    " ibportstate LID PORT reset for an end at a switch, while no job uses the link."
+)
+
+
 def describe_possible(could_be: str) -> str:
     """Return a rate or a width that both ports of a link support, as iblinkinfo reports it, with its unit. iblinkinfo
     reports the rate of one lane.
@@ -166,11 +176,10 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
         " too old, or a setting of a port limits the link."
     )
     remedy = (
-        "Run ibportstate LID PORT query for both ports, as root on a node of the fabric, and enable the higher rate"
-        " where LinkSpeedEnabled or LinkWidthEnabled excludes it. Otherwise reseat or replace the cable or the"
-        " transceiver while no job uses the link. Then run stage fabric again."
+        f"{ENABLE_RATES} Otherwise reseat or replace the cable or the transceiver while no job uses the link. Then run"
+        " stage fabric again."
     )
-    expected = f"{describe_possible(could_be)}, the highest rate of both ports"
+    expected = f"{describe_possible(could_be)}, the highest that both ports support"
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 

@@ -19,7 +19,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .cabling import check_rails
 from .foreign_hcas import check_foreign
 from .guids import check_guids
-from .link_rates import check_hca_rates, check_switch_rates, describe_possible
+from .link_rates import ENABLE_RATES, check_hca_rates, check_switch_rates, describe_possible
 from .links_in_scope import LinksInScope
 from .names import FabricFacts, Names, join_some
 from .uplinks import check_uplinks
@@ -185,9 +185,8 @@ def _check_capabilities(
     ]
     why = f"A cable, a transceiver or a setting limits these links: {join_some(ports)}."
     remedy = (
-        "Run ibportstate LID PORT query for both ports of each link, as root on a node of the fabric. If"
-        " LinkSpeedEnabled or LinkWidthEnabled excludes the higher rate, enable it. Otherwise replace the cable or"
-        " the transceiver while no job uses the link. Then run stage fabric again."
+        f"Do this for each of these links. {ENABLE_RATES} Otherwise replace the cable or the transceiver while no job"
+        " uses the link. Then run stage fabric again."
     )
     return Finding(
         "fabric.capability",

@@ -159,13 +159,14 @@ def check_rdma(layers: FunctionReports) -> Finding:
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
             f"The node shows no RDMA device for {count_of(len(without), 'VF')}: {names}. In RDMA mode exclusive,"
-            " a VF and its RDMA device move into the pod together, so a pod may use them."
+            " a VF and its RDMA device move into the pod together, so these VFs may now be in pods."
         )
         remedy = (
             f"If pods of this network run on {layers.node} (kubectl get pods -A -o wide --field-selector"
-            f" spec.nodeName={layers.node}), no action is needed. Otherwise run rdma dev on {layers.node}: a VF"
-            " that is missing there has no RDMA device. Load its driver (modprobe mlx5_ib for NVIDIA), then run"
-            " stage virtual_functions again."
+            f" spec.nodeName={layers.node}), no action is needed. Otherwise run ls -d"
+            f" /sys/bus/pci/devices/{layers.hca.pci.address if layers.hca.pci else 'ADDRESS'}/virtfn*/infiniband/* on"
+            f" {layers.node}: a VF that it does not list has no RDMA device. Load its driver (modprobe mlx5_ib for"
+            " NVIDIA), then run stage virtual_functions again."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one

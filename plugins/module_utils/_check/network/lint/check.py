@@ -120,7 +120,7 @@ def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
     outcome = {
         "webhook": "The operator's webhook rejects the policy with the message under 'measured'. ",
-        "node": "The API server would accept the policy, but the policy fails on the node. ",
+        "node": "The API server would accept the policy, but the operator would not configure the node by it. ",
         "effect": "The operator accepts the policy. ",
         "nowhere": "The operator accepts the policy. ",
     }[item.where]
