@@ -443,7 +443,7 @@ def test_findings_of_a_good_fabric() -> None:
         ("select", "storage w1"),
         *((rule, "storage") for rule in ("policy", "functions", "overlap", "link", "rdma")),
     ]
-    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "satisfied on 1 of 1 nodes")
+    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "satisfied on 1 of 1 node")
 
 
 def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report() -> None:

@@ -91,8 +91,8 @@ def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Findi
     last = next(owner for owner in reversed(owners) if owner.command)
     remedy = (
         "Remove the address from the udev rule, the script, or the annotation k8s.v1.cni.cncf.io/networks of the pod."
-        f" Then give each function its own address, such as with this command on {last.node}: {last.command}. Then run"
-        " stage virtual_functions again."
+        f" Then give each function its own address: run on {last.node}, as root: {last.command}. Then run stage"
+        " virtual_functions again."
     )
     measured = f"on {count_of(len(owners), 'function')}: {names}"
     return Finding(_CHECK, f"{fabric} {address}", FAIL, measured, _EXPECTED, why, remedy)

@@ -146,7 +146,9 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
             _RULES[check],
         )
     if reported:
-        return build_pass(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
+        return build_pass(
+            check, fabric.name, f"satisfied on {reported} of {count_of(len(nodes), 'node')}", _RULES[check]
+        )
     why = "The operator has not reported the interfaces of any node, so this rule is unchecked."
     return Finding(
         check,
