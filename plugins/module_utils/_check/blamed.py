@@ -14,7 +14,8 @@ import bisect
 import dataclasses
 import typing
 
-from .._model.base.errors import wrap_unforeseen
+from .._model.base.errors import describe_unforeseen
+from .._model.base.escape import escape_lines
 from .._model.base.observed import is_observed
 from .._model.run.findings import FAIL, UNKNOWN, Finding
 
@@ -22,6 +23,7 @@ from .._model.run.findings import FAIL, UNKNOWN, Finding
 _MOST = 4
 #: nodes whose answers are compared with each other; where it takes more, it is not the answer of one
 _TOGETHER = 3
+_EXPECTED = "no exception of the check"
 
 Judge = typing.Callable[[typing.Any], typing.Sequence[Finding]]
 
@@ -216,7 +218,7 @@ def _exclude_nodes(facts: typing.Any, errors: typing.Mapping[str, str]) -> typin
 
 
 def _describe_exception(error: Exception) -> str:
-    return str(wrap_unforeseen(error, "the data of the node"))
+    return escape_lines(f"exception {describe_unforeseen(error)}")
 
 
 def _join_names(names: typing.Sequence[str]) -> str:
@@ -232,9 +234,7 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
         f"Read the files facts/*/{node}.json in the folder of the report. If a value contradicts the node, run"
         f" stage {stage} again. If their values are correct, report this as a defect of linerate.rdma."
     )
-    return Finding(
-        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data that the check can process", why, remedy
-    )
+    return Finding(f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, _EXPECTED, why, remedy)
 
 
 def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
@@ -255,9 +255,7 @@ def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Fin
         f"Compare the files facts/*/NODE.json of {every} in the folder of the report. If their values are correct,"
         " report this as a defect of linerate.rdma."
     )
-    return Finding(
-        f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "data that the check can process", why, remedy
-    )
+    return Finding(f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, _EXPECTED, why, remedy)
 
 
 def _report_undecided(stage: str, raised: str, number: int) -> Finding:
@@ -267,7 +265,8 @@ def _report_undecided(stage: str, raised: str, number: int) -> Finding:
     )
     why += "The cause may be a defect in the check."
     remedy = (
-        "Report this as a defect of linerate.rdma, with the text under 'measured'. To check some of the nodes, run the"
-        " stage with --limit."
+        f"Run stage {stage} again with --limit for a part of the nodes, to find the node whose data cause the"
+        " exception. Report the exception as a defect of linerate.rdma, with the text under 'measured' and the files"
+        " facts/*/NODE.json of this node in the folder of the report."
     )
-    return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "data that the check can process", why, remedy)
+    return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, _EXPECTED, why, remedy)

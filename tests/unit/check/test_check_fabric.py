@@ -995,7 +995,7 @@ def test_a_link_of_an_hca_is_judged_by_what_both_of_its_ends_can_do() -> None:
             "fail",
             "worker-2 mlx5_1",
             "200 Gb/s (4X, 50 Gb/s per lane)",
-            "106.25 Gb/s per lane, the highest rate of both ports",
+            "106.25 Gb/s per lane, the highest that both ports support",
         )
     # one lane of four, on every port: no sibling tells, what the ends can do tells
     for capabilities, status in ((WHOLE, "unknown"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")):

@@ -647,7 +647,7 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
             (),
             "fail",
             "kernel command line without intel_iommu=on",
-            "The kernel of the node was booted without these arguments, and this run applied",
+            "The kernel of the node was booted without intel_iommu=on, and this run applied",
         ),
         (
             node("iommu=pt"),

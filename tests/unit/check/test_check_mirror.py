@@ -91,8 +91,8 @@ def test_what_is_not_known_and_what_comes_from_elsewhere_is_no_pass() -> None:
     assert "Otherwise correct the error. Then run stage operators again." in unlisted.remedy
     assert elsewhere.status == "fail" and "quay.io/a/b:1" in elsewhere.measured and "for nfd" in elsewhere.remedy
     (nameless,) = findings(elsewhere=("nfd",))
-    assert nameless.subject == "nfd, image without a name" and "for nfd, or" in nameless.remedy
-    assert "do not change the name of an image, so" in nameless.why
+    assert nameless.subject == "nfd, image without a name" and "for nfd in operators_charts" in nameless.remedy
+    assert "name an image whose name is unknown" in nameless.why and "helm template" in nameless.remedy
 
 
 def test_complete_is_all_of_it() -> None:

@@ -306,7 +306,7 @@ def test_a_digest_is_one_image_for_one_kernel() -> None:
 @pytest.mark.parametrize(
     ("policy", "why"),
     [
-        (None, "compiled separately for each kernel"),
+        (None, "compiled for each kernel separately"),
         (FORCED, "its own precompiled image"),
         (dataclasses.replace(NVIDIAS, ready=True), ""),
     ],
@@ -317,7 +317,7 @@ def test_nodes_of_one_policy_with_different_kernels(policy: typing.Optional[Driv
     assert len(found) == 1 and found[0].status == ("warn" if why else "pass") and why in found[0].why
     assert (
         found[0].measured
-        == "ubuntu22.04 5.15.0-91-generic amd64 (nodes: 1); ubuntu22.04 6.8.0-49-generic amd64 (nodes: 2)"
+        == "ubuntu22.04 5.15.0-91-generic amd64 on worker-1; ubuntu22.04 6.8.0-49-generic amd64 on worker-2, worker-3"
     )
 
 

@@ -291,7 +291,8 @@ def test_another_policy_with_the_same_resource_on_a_function_is_a_failure(ranges
     (found,) = find_objections(mine, beside(theirs))
     assert (found.check, found.where, found.function) == ("network.lint_overlap", "node", "eth1")
     assert "policy theirs (resource igb)" in found.measured
-    assert "It offers the virtual functions of the other range to no pod" in found.why
+    assert "only one policy: of theirs, whose name sorts later" in found.why
+    assert f"It offers the virtual functions of {mine.name} to no pod" in found.why
     assert "a resource_name of its own" in found.remedy
 
 
@@ -395,7 +396,7 @@ def test_a_function_of_a_node_whose_networks_were_not_read_is_a_warning(key: str
     world = dataclasses.replace(WORLD, in_use={"w1": {key: "networks that were not read"}})
     (found,) = [one for one in lint(FABRIC, (STORAGE,), world, ("w1",)) if one.check == "network.lint_uplink"]
     assert (found.subject, found.status) == ("storage w1 eth1", "warn")
-    assert "networks of the node unknown" in found.measured and "ip -4 route" in found.remedy
+    assert "unknown whether w1 has an address on the function" in found.measured and "ip -br addr on w1" in found.remedy
     there = changed(IGB, vfs_count=4)
     idle = dataclasses.replace(world, states={"w1": NodeState("w1", interfaces=(there,))})
     assert find_objections(STORAGE, idle) == ()
@@ -406,7 +407,7 @@ def test_a_node_whose_default_route_is_unknown_is_a_warning() -> None:
         one for one in lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, in_use={}), ("w1",)) if one.status == "warn"
     ]
     assert (found.check, found.subject) == ("network.lint_uplink", "storage w1")
-    assert "ip route show default" in found.remedy
+    assert "unknown whether w1 uses" in found.measured and "ip route show default on w1" in found.remedy
 
 
 def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
@@ -442,7 +443,7 @@ def test_findings_of_a_good_fabric() -> None:
         ("select", "storage w1"),
         *((rule, "storage") for rule in ("policy", "functions", "overlap", "link", "rdma")),
     ]
-    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "satisfied on 1 of 1 nodes")
+    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "satisfied on 1 of 1 node")
 
 
 def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report() -> None:

@@ -228,9 +228,9 @@ def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
     [
         (
             (NodePool("p", max_unavailable="25%"),),
-            "is 25%, which allows 0 of 1 nodes: the operator rounds percentages down",
+            "is 25%, which allows 0 of 1 node: the operator rounds percentages down",
         ),
-        ((NodePool("p", max_unavailable="0"),), "which allows 0 of 1 nodes"),
+        ((NodePool("p", max_unavailable="0"),), "which allows 0 of 1 node"),
         ((NodePool("p", max_unavailable="all"),), "the operator accepts only a number or 1% to 100%"),
         ((NodePool("p"), NodePool("q")), "more than one SriovNetworkPoolConfig (p, q)"),
     ],

@@ -318,7 +318,7 @@ def drained(
         ),
         (
             drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}),
-            "which allows 0 of 1 nodes: the operator rounds percentages down",
+            "which allows 0 of 1 node: the operator rounds percentages down",
             "no_turn",
         ),
         (

@@ -27,7 +27,7 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("before", "after", "status", "measured", "why"),
     [
-        (QUIET, QUIET, "pass", "no error counter of 1 of 1 HCAs increased", ""),
+        (QUIET, QUIET, "pass", "no error counter of 1 of 1 HCA increased", ""),
         (QUIET, {**QUIET, "packet_seq_err": 5}, "warn", "packet_seq_err +5", "10 packet_seq_err per hour"),
         (QUIET, {**QUIET, "link_downed": 4}, "fail", "link_downed +1", ""),
         (QUIET, {**QUIET, "symbol_error": 8}, "unknown", "counters reset", "lower after the measurement than before"),

@@ -101,14 +101,13 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     """
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = (
-            f"Set {path}.gateway to an address under 'expected', or remove it: RDMA traffic in one subnet needs"
-            " no gateway."
+            f"Set {path}.gateway to an address of the range, or remove it: RDMA traffic in one subnet needs no gateway."
         )
         yield _report_bad(
             "validate.gateway",
             f"{path}.gateway",
             f"'{ipam.gateway}'",
-            "an IP address in the range",
+            f"an IP address in the range{f' {ipam.range}' if ipam.range else ''}",
             "The value is not an IP address, so pods cannot reach the gateway.",
             remedy,
         )
@@ -325,8 +324,8 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
     if not pool.on_network(ipam.gateway):
         why = "A pod cannot reach a gateway outside its own network."
         remedy = (
-            f"Set {path}.gateway to an address under 'expected', or remove it: RDMA traffic in one subnet needs"
-            " no gateway."
+            f"Set {path}.gateway to an address in {pool.network}, or remove it: RDMA traffic in one subnet needs no"
+            " gateway."
         )
         return [
             _report_bad(

@@ -50,11 +50,17 @@ def check(
     """
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
-        why = "The run ended before it read the addresses that the cluster uses."
+        why = "The run ended before it read the addresses that the cluster uses, so the number of free ones is unknown."
         remedy = describe_rerun("network")
         return tuple(
             Finding(
-                "network.addresses", fabric.name, UNKNOWN, "not read", describe_need(fabric, len(nodes)), why, remedy
+                "network.addresses",
+                fabric.name,
+                UNKNOWN,
+                "free addresses not read",
+                f"free: at least {describe_need(fabric, len(nodes))}",
+                why,
+                remedy,
             )
             for fabric, _ipam in fabrics
         )
@@ -129,7 +135,9 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left = pool.capacity - len(leaks)
-    expected = f"at least {describe_need(fabric, len(nodes))}; no address allocated to a pod that no longer holds it"
+    expected = (
+        f"free: at least {describe_need(fabric, len(nodes))}; no address allocated to a pod that no longer holds it"
+    )
     if not leaks:
         leaked = "leaked ones not determined" if seen.errors else "none leaked"
         return build_pass("network.addresses", fabric.name, f"{left} addresses available, {leaked}", expected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
@@ -96,14 +97,15 @@ def describe_need(fabric: Fabric, nodes: int) -> str:
 
     :param nodes: number of nodes
     """
-    return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {describe_addresses_per_node(fabric)}"
+    needed = count_of(nodes * count_pods_on_a_node(fabric), "address", "addresses")
+    return f"{needed}: {count_of(nodes, 'node')} x {describe_addresses_per_node(fabric)}"
 
 
 def describe_addresses_per_node(fabric: Fabric) -> str:
     """Return as text how many addresses the pods of one node need, such as ``2 HCAs x 8 VFs`` or ``63 pods``."""
     if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
-    return f"{count_pods_on_a_node(fabric)} pods"
+    return count_of(count_pods_on_a_node(fabric), "pod")
 
 
 def build_invalid_range(fabric: Fabric, error: RangeError) -> Finding:

@@ -13,14 +13,14 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.measurement.hca_counters import CONGESTION, ERRORS, FATAL, MAXIMUM, HcaErrors
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: counters in one text, at most
 _MOST = 8
-EXPECTED = "no error counter increases"
+EXPECTED = "no increase of any error counter"
 
 Readings = typing.Mapping[str, typing.Mapping[str, int]]
 
@@ -138,7 +138,7 @@ def judge_errors(
         else:
             yield finding
     if quiet:
-        measured = f"no error counter of {len(quiet)} of {total} HCAs increased"
+        measured = f"no error counter of {len(quiet)} of {count_of(total, 'HCA')} increased"
         yield build_pass(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}{note}", EXPECTED)
 
 

@@ -20,7 +20,7 @@ _PAIRS = Measurement(
     "bandwidth.errors",
     "bandwidth",
     "the measurement of a pair",
-    "A job waits for each packet that is sent again, and a figure above its floor does not show it.",
+    "A job waits for each packet that is sent again. The measured bandwidth can be above its floor all the same.",
 )
 
 

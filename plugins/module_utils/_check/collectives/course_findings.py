@@ -47,7 +47,7 @@ _RAIL = (
 )
 
 
-_FAST = "as fast as the links allow"
+_FAST = "a result, as fast as the links allow"
 
 
 def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Finding]:
@@ -261,7 +261,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             "collectives.suspect",
             f"{name}, {place}",
             FAIL,
-            f"{measured} (tests of '{kind}')",
+            f"{measured}, in the tests of the step '{kind}'",
             _FAST,
             why,
             remedy,
@@ -278,7 +278,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             "collectives.suspect",
             subject,
             UNKNOWN,
-            f"slow, slow node not determined (tests of '{kind}')",
+            f"slow, slow node not determined, in the tests of the step '{kind}'",
             _FAST,
             why,
             f"Follow the remedies of the findings collectives.bandwidth of {'these nodes' if several else 'this node'},"

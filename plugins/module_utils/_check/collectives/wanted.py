@@ -13,7 +13,7 @@ from ..._model.base.rules import run_rule, run_rules
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
-from ..._model.measurement.collectives import Collectives
+from ..._model.measurement.collectives import Collectives, TestName
 from .floor import pick_least_share
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
@@ -27,6 +27,8 @@ _LEAST_BYTES = 65536
 _MOST_RATIO = 100
 #: minutes
 _MOST_SOAK = 120
+#: names of all tests, for messages
+_TESTS = join_first(typing.get_args(TestName), 8)
 _EXAMPLES = {"image": "an image with nccl-tests", "cpu": "a number of CPUs (8)", "memory": "an amount of memory (64Gi)"}
 
 
@@ -120,14 +122,21 @@ def _check_run(wanted: Collectives) -> typing.Iterator[Mistake]:
         if not value.strip():
             why = "The pod of a node cannot start without this value."
             yield Mistake(key, "empty", _EXAMPLES[key], why, f"Set rdma_cluster.collectives.{key} to {_EXAMPLES[key]}.")
-    if not wanted.tests or len(set(wanted.tests)) != len(wanted.tests):
-        why = "Without a test, the stage verifies nothing. A test that is listed twice gives no additional information."
+    if not wanted.tests:
         yield Mistake(
             "tests",
-            ", ".join(wanted.tests) or "none",
+            "0 tests",
+            "at least 1 test",
+            "Without a test, the stage verifies nothing.",
+            f"Set rdma_cluster.collectives.tests to [all_reduce], or to a list of the tests {_TESTS}.",
+        )
+    elif len(set(wanted.tests)) != len(wanted.tests):
+        yield Mistake(
+            "tests",
+            ", ".join(wanted.tests),
             "each test once",
-            why,
-            "List each test once. Begin with all_reduce.",
+            "The second measurement of a test gives no additional information.",
+            f"List each test only once in rdma_cluster.collectives.tests. The tests are {_TESTS}.",
         )
     if wanted.least_bytes < _LEAST_BYTES:
         why = "Each rank needs a part of a message. Messages below this size measure only the latency."

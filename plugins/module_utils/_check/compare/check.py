@@ -240,6 +240,14 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
     return Finding("compare.figures", subject, UNKNOWN, "0 figures for this fabric", expected, why, remedy)
 
 
+def _describe_fastest(measure: Measure) -> str:
+    """Return the steps that measure a job on the fastest network."""
+    return (
+        f"Run it over the network that the finding compare.choice of '{measure.name}' shows as the fastest, and add the"
+        f" result to 'figures' of '{measure.name}' in rdma_cluster.measures. Then run stage compare again."
+    )
+
+
 def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
     measure = item.measure
     if measure.per_node:
@@ -272,11 +280,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 f"On this network, the job is faster on {count_of(row.slower_than, 'node')}: the nodes lose more time"
                 " in waiting for each other than they save in computation."
             )
-            remedy = (
-                "Do not run this job on several nodes over this network. Run it over the network that the"
-                " finding compare.choice of this measure shows as the fastest, add the figure to"
-                " rdma_cluster.measures, then run stage compare again."
-            )
+            remedy = f"Do not run this job on several nodes over {row.network}. {_describe_fastest(measure)}"
             # a network that the intent does not offer is there to be compared with, and may be as bad as it is
             yield Finding(
                 "compare.scaling", subject, FAIL if row.network in ours else WARN, measured, expected, why, remedy
@@ -293,11 +297,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 measured,
                 expected,
                 why,
-                (
-                    "Run this job on fewer nodes, or over the network that the finding compare.choice of this"
-                    " measure shows as the fastest. Then add the new figure to rdma_cluster.measures, and run stage"
-                    " compare again."
-                ),
+                f"Run this job on fewer nodes. Or use a faster network. {_describe_fastest(measure)}",
             )
         else:
             yield build_pass("compare.scaling", subject, measured, expected)

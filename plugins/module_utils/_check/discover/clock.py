@@ -143,7 +143,10 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
                 f"The clock of the controller was set back by at least {clock.asked - clock.answered:.1f} s while it"
                 " queried the node, so the offset could not be computed."
             )
-            remedy = "Wait until chronyc tracking on the controller shows no offset, then run stage discover again."
+            remedy = (
+                "Run chronyc tracking on the controller until 'System time' is less than"
+                f" {TELLS_APART:g} seconds slow or fast of NTP time. Then run stage discover again."
+            )
         return Finding(CHECK, name, UNKNOWN, "offset unknown", _describe_expected_offset(), why, remedy)
     measured, least = f"{_format_offset_range(found)} the controller", _find_least(found)
     step = (

@@ -160,7 +160,7 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
         if len(names) > 1:
             why = (
                 "Tools such as iblinkinfo show an HCA by its node description, so only the GUIDs distinguish these"
-                " HCAs. Usually rdma-ndd does not run on these nodes."
+                " HCAs. The usual cause is that rdma-ndd does not run on these nodes."
             )
             remedy = (
                 "Start rdma-ndd on each of these nodes (package rdma-core; systemctl enable --now rdma-ndd): it writes"

@@ -195,7 +195,7 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
         f"{ENABLE_RATE} Otherwise reseat or replace the cable or the transceiver while no job uses the link. Then run"
         " stage fabric again."
     )
-    expected = f"{describe_possible(could_be)}, the highest rate of both ports"
+    expected = f"{describe_possible(could_be)}, the highest that both ports support"
     return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 

@@ -284,10 +284,10 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 
 
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers, unread: str) -> Finding:
-    expected = "an activity count of the master that rises between 2 readings"
+    expected = "an activity count of the master subnet manager that rises between 2 readings"
     if managers.activity_first is None:
         why = (
-            "The activity count of the master (saquery SMIR) was not read:"
+            "The activity count of the master subnet manager (saquery SMIR) was not read:"
             f" {format_clause(managers.error, 'the query was not sent')}."
         )
         return Finding("fabric.activity", fabric.name, UNKNOWN, "0 readings", expected, why, unread)
@@ -295,7 +295,8 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
         why = (
             f"The second reading failed: {format_clause(managers.error)}."
             if managers.error
-            else "The setting fabric_activity_seconds leaves no time for a second reading."
+            else "The setting fabric_activity_seconds leaves no time for a second reading. If the count does not rise"
+            " between two readings, the subnet manager no longer sweeps the fabric."
         )
         remedy = (
             unread

@@ -185,8 +185,8 @@ def _check_capabilities(
     ]
     why = f"A cable, a transceiver or a setting limits these links: {join_some(ports)}."
     remedy = (
-        f"{ENABLE_RATE} Otherwise replace the cable or the transceiver while no job uses the link. Then run stage"
-        " fabric again."
+        f"Do this for each of these links. {ENABLE_RATE} Otherwise replace the cable or the transceiver while no job"
+        " uses the link. Then run stage fabric again."
     )
     return Finding(
         "fabric.capability",

@@ -33,10 +33,11 @@ _BARRIERS: dict[str, tuple[str, str]] = {
         ),
     ),
     "device": (
-        "the port has no device node /dev/infiniband/umad*",
+        "the port has no device node /dev/infiniband/umad*, although the kernel module ib_umad has registered the port",
         (
             "On each of these nodes, let udev create the device nodes: 'udevadm trigger"
-            " --subsystem-match=infiniband_mad'. In a container, mount /dev/infiniband. Then run stage fabric again."
+            " --subsystem-match=infiniband_mad'. If Ansible connects to a container on the node instead of the node,"
+            " mount /dev/infiniband of the node in this container. Then run stage fabric again."
         ),
     ),
     "right": (

@@ -167,9 +167,9 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = find_missing_arguments(tuple(wanted), runs or ())
-        how, measured = "without these arguments", f"kernel command line without {' '.join(missing)}"
+        how, measured = f"without {' '.join(missing)}", f"kernel command line without {' '.join(missing)}"
         if missing and all(argument in (runs or ()) for argument in missing):
-            how = "with these arguments, but in an order in which they mean something else"
+            how = "with the arguments of the intent, but in an order in which they mean something else"
             measured = f"kernel command line with {' '.join(_select_of_same_keys(runs or (), missing))}"
         overridden = find_overridden(wanted, runs) if runs is not None and not missing else Overridden()
         if overridden.undone or overridden.doubtful:
@@ -187,25 +187,29 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
             yield Finding(check_id, name, UNKNOWN, "kernel command line not read", expected, why, remedy)
         elif made:
             why = (
-                f"The kernel of the node was booted {how}. MachineConfig {made[0].name} sets"
-                " them, but the node has not received it: its MachineConfigPool is paused, is not updated yet,"
-                " or does not select the node."
+                f"The kernel of the node was booted {how}. MachineConfig {made[0].name} sets all arguments of the"
+                " intent, but the node has not received it: the MachineConfigPool that applies it is paused, is not"
+                " updated yet, or does not select the node."
             )
             remedy = (
-                "Run kubectl get machineconfigpools -o custom-columns=NAME:.metadata.name,PAUSED:.spec.paused"
-                f" and kubectl get node {name} --show-labels. If the pool of the node is paused, unpause it:"
-                ' kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":false}}\'. Wait'
+                "Run kubectl get machineconfigpools -o custom-columns='NAME:.metadata.name,PAUSED:.spec.paused,"
+                "SELECTOR:.spec.nodeSelector,CONFIGS:.spec.configuration.source[*].name' and kubectl get node"
+                f" {name} --show-labels. Find the pool with {made[0].name} in CONFIGS. If its SELECTOR does not match"
+                f" the labels of the node, add the missing label: kubectl label node {name} KEY=VALUE. If it is paused,"
+                ' unpause it: kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":false}}\'. Wait'
                 " until kubectl get machineconfigpools shows UPDATED True for it, then run stages platform and"
                 " host again."
             )
             yield Finding(check_id, name, FAIL, measured, expected, why, remedy)
         else:
-            why = f"The kernel of the node was booted {how}, and this run applied no MachineConfig that sets them."
+            why = (
+                f"The kernel of the node was booted {how}, and this run applied no MachineConfig with kernel arguments."
+            )
             remedy = (
-                "On OpenShift, run stage network, which applies a MachineConfig. Elsewhere run ansible-playbook"
-                " linerate.rdma.site -e platform_settle=true, which sets the arguments and reboots the node in its"
-                f" turn. Or set them, in this order, in the boot loader of {name}, drain the node and reboot it. Then"
-                " run stages platform and host again."
+                "On OpenShift, run stage network, which applies a MachineConfig. On other clusters, run"
+                " ansible-playbook linerate.rdma.site -e platform_settle=true, which sets the arguments and reboots the"
+                f" node in its turn. Or set them, in this order, in the boot loader of {name}, drain the node and"
+                " reboot it. Then run stages platform and host again."
             )
             yield Finding(check_id, name, FAIL, measured, expected, why, remedy)
 

@@ -100,10 +100,15 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str], n
             f"The namespace enforces the level {enforced}, but the pods need {needs}. The API server refuses the pods."
         )
         remedy = (
-            "Ask an admin to raise the level: set network.pod_security of the fabric with a reason, or run kubectl"
-            f" label namespace {namespace} {LABEL}=privileged --overwrite. Every user who can create pods in the"
-            " namespace can then become root on the nodes. To run the job without IPC_LOCK, raise"
-            " rdma_cluster.host.memlock."
+            "Ask an admin of the cluster to permit the level privileged: set enforce: privileged and a reason in"
+            " network.pod_security of the fabric and run stage network, or run kubectl label namespace"
+            f" {namespace} {LABEL}=privileged --overwrite. Every user who can create pods in the namespace can then"
+            " become root on the nodes."
         )
+        if any("IPC_LOCK" in need for need in beyond):
+            remedy += (
+                " Or set rdma_cluster.host.memlock, which raises the limit of locked memory on the nodes, and run the"
+                " job without IPC_LOCK."
+            )
         return Finding("job.admission", subject, FAIL, f"{LABEL}={enforced}", expected, why, remedy)
     return build_pass("job.admission", subject, needs, expected)

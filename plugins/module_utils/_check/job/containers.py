@@ -146,11 +146,13 @@ def check_added(scope: LintedTemplate) -> typing.Iterator[Finding]:
     )
     why = (
         "The training operator adds an init container to each Worker, in which the Worker waits for the Master."
-        " Therefore the pod does not have the QoS class Guaranteed."
+        " Its requests are lower than its limits, so the Worker does not have the QoS class Guaranteed: it gets no"
+        " exclusive CPUs, and it is killed before Guaranteed pods when memory is short."
     )
     remedy = (
-        "Give the operator another template (--pytorch-init-container-template-file), or use a TrainJob. If the"
-        " operator already has such a template, waive this finding."
+        "Write a template of this init container in which the requests of CPU and memory equal the limits, and start"
+        " the training operator with --pytorch-init-container-template-file=FILE. Or submit the job as a TrainJob. If"
+        " the operator already uses a template with equal requests and limits, waive this finding."
     )
     yield Finding("job.added", scope.subject, WARN, measured, expected, why, remedy)
 

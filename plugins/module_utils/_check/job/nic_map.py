@@ -26,6 +26,11 @@ from ..._parse.kubernetes.networks.multus import MOST_INTERFACES
 #: pod interfaces that are named, and characters of why a node could not be read: a map may have a line for each, tens
 #: of thousands of times
 _NAMED, _SAID = 12, 300
+#: step for an incomplete map
+_RENDER = (
+    "Render and apply the map again with your playbook that calls the filter linerate.rdma.render_nic_map (example:"
+    " section 'The NIC map' of docs/job.md)."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +117,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
                 "map without a line",
                 "a line for each interface",
                 why,
-                "Render the map with the filter linerate.rdma.render_nic_map, or give nic_map_lint the right map.",
+                f"{_RENDER} Or set name and namespace of nic_map_lint to those of the right map.",
             ),
         )
     findings = (
@@ -209,8 +214,8 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
     ]
     for node, netdev in missing:
         why = (
-            "The map has no line for this interface of the fabric. Pods on the node keep an address to which their"
-            " peers have no route."
+            f"Without this line, a pod on {node} keeps the address on {netdev} that its IPAM plugin assigned. The pods"
+            " on other nodes have no route to this address."
         )
         yield Finding(
             "nic_map.complete",
@@ -219,7 +224,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "no line for this interface",
             "a line for each interface",
             why,
-            "Render the map again with the filter linerate.rdma.render_nic_map.",
+            _RENDER,
         )
     for node, why in sorted(inputs.unread.items()):
         yield Finding(
@@ -305,7 +310,7 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             count_of(len(everything), "pod interface"),
             expected,
             why,
-            "Render the map again with the filter linerate.rdma.render_nic_map.",
+            _RENDER,
         )
         return
     lacking = {node: sorted(everything - names) for node, names in sorted(interfaces.items()) if everything - names}

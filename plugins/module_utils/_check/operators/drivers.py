@@ -53,6 +53,8 @@ KERNELS = "operators.driver_kernels"
 _RELOADED = "mlx5_core"
 #: nodes that a finding names
 _NAMED = 10
+#: nodes of one kernel that a finding names
+_NAMED_OF_KERNEL = 4
 
 
 def check(
@@ -262,11 +264,11 @@ def _report_default_routes(
 
 def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> Finding:
     subject = f"{policy.kind} {policy.name}"
-    counts: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
     for pool in pools:
         kind = f"{pool.host.os}{pool.host.version} {pool.host.kernel} {pool.host.machine}"
-        counts[kind] = counts.get(kind, 0) + len(pool.nodes)
-    kinds = [f"{kind} (nodes: {count})" for kind, count in counts.items()]
+        names.setdefault(kind, []).extend(pool.nodes)
+    kinds = [f"{kind} on {join_first(nodes, _NAMED_OF_KERNEL)}" for kind, nodes in names.items()]
     measured, expected = (
         "; ".join(kinds[:10])
         + (f"; {len(kinds) - 10} more (kubectl get nodes -o wide lists all)" if len(kinds) > 10 else ""),
@@ -293,9 +295,10 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
             " version of the driver instead of the digest. Then run stage operators again.",
         )
     why = (
-        "Each kernel needs its own precompiled image."
+        "Each kernel needs its own precompiled image. The nodes of a kernel without an image get no driver."
         if policy.precompiled
-        else "The driver is compiled separately for each kernel."
+        else "The driver container is built or compiled for each kernel separately. If this fails for a kernel, its"
+        " nodes get no driver."
     )
     return Finding(
         KERNELS,

@@ -209,15 +209,19 @@ def _report_unlisted(problem: str) -> Finding:
 
 def _report_elsewhere(problem: str) -> Finding:
     operator, _colon, image = problem.partition(": ")
-    named = f"the image name {image}" if image else "the name of an image"
+    named = f"the image {image}" if image else "an image whose name is unknown"
     why = (
-        f"The values of the chart do not change {named}, so the nodes would pull this image from its original registry"
-        " and not from the mirror."
+        f"The templates of the chart name {named}, and the values of the chart do not change this name. So the nodes"
+        " would pull the image from its original registry and not from the mirror."
     )
+    chart = operator.partition(" ")[2] or operator
     remedy = (
-        f"Set the image in the values of operators_charts for {operator.partition(' ')[2] or operator}, or configure"
-        " the container runtime of the nodes to pull it from the mirror. Then run stage operators again."
+        f"If the chart has a value for this image (helm show values CHART), set it for {chart} in operators_charts."
+        " Otherwise configure the container runtime of the nodes to pull the image from the mirror. Then run stage"
+        " operators again."
     )
-    measured = f"{image or 'an image'} from its original registry"
+    if not image:
+        remedy = f"Run helm template CHART | grep image: to list the images of the chart. {remedy}"
+    measured = f"{named}, pulled from its original registry"
     subject = f"{operator}, {image or 'image without a name'}"
     return Finding(_ID, subject, FAIL, measured, "image from the mirror", why, remedy)

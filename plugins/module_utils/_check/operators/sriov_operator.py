@@ -143,14 +143,15 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     if version:
         return build_pass("operators.version", "SR-IOV network operator", version, "a known version")
     why = (
-        "The version shows which fields of a policy the operator supports. It is normally in a label of the Deployment,"
-        " in its variable RELEASE_VERSION, or in the tag of its image."
+        "The version shows which fields of a policy the operator supports. The Deployment has no version that"
+        " linerate.rdma can read: not in its label app.kubernetes.io/version, in its variable RELEASE_VERSION, or in"
+        " the tag of its first image."
     )
     return Finding(
         "operators.version",
         "SR-IOV network operator",
         WARN,
-        f"version unknown, image {', '.join(one.deployment.images) or 'unknown'}",
+        f"no version read, image {', '.join(one.deployment.images) or 'unknown'}",
         "a known version",
         why,
         f"Run kubectl -n {one.deployment.namespace} set env deployment/{one.deployment.name} RELEASE_VERSION=VERSION"

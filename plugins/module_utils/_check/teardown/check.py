@@ -149,7 +149,9 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             expected,
             "The run ended before it read the state of the virtual functions from the API server."
             if sync is None
-            else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
+            else "The group rdma_nodes of the inventory is empty, so no node was checked."
+            if name == _NO_NODES
+            else f"The API server returned no state of the virtual functions of {name} (SriovNetworkNodeState).",
             "Run the teardown again."
             if sync is None
             else _ADD_NODES

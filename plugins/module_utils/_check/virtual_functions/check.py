@@ -100,7 +100,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             read[name] = observed.value
             if observed.value.errors:
                 files = format_clause(join_first(observed.value.errors, 10, "; "))
-                why = f"These files of the node could not be read, so the checks that need them have no value: {files}."
+                why = (
+                    f"These files of the node could not be read, so the checks that need them give no result: {files}."
+                )
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
                     f" the next run. If the finding remains, read the files on {name} as root with cat, and correct the"

@@ -158,7 +158,7 @@ def check_rdma(layers: FunctionReports) -> Finding:
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
             f"The node shows no RDMA device for {count_of(len(without), 'VF')}: {names}. In RDMA mode exclusive,"
-            " a VF and its RDMA device move into the pod together, so a pod may use them."
+            " a VF and its RDMA device move into the pod together, so these VFs may now be in pods."
         )
         remedy = (
             f"Run kubectl get pods -A -o wide --field-selector spec.nodeName={layers.node}. If pods with a VF of this"

@@ -67,8 +67,10 @@ def check_mtu(layers: FunctionReports) -> Finding:
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
     shown = join_first(sorted({str(value or "not read") for value in others.values()}), 8) or "not read"
+    # the names of VFs without an interface follow at the end
+    of_vfs = "" if layers.hidden and not others else f", of its VFs {shown}"
     measured = (
-        f"MTU of the physical function {own or 'not read'}, of its VFs {shown}, in the report of the config daemon"
+        f"MTU of the physical function {own or 'not read'}{of_vfs}, in the report of the config daemon"
         f" {reported.mtu if reported and reported.mtu else 'none'}"
     )
     expected = f"MTU {wanted} for all of them" if wanted else "one MTU for all of them"
@@ -185,7 +187,7 @@ def _compare_with_physical(check: str, layers: FunctionReports, own: int, measur
     why = (
         f"{count_of(len(others), 'free VF has', 'free VFs have')} another MTU than the physical function:"
         f" {join_first(others, 8)}. The intent specifies no MTU, so the operator sets none, and a VF starts with the"
-        " MTU of its driver. Packets of pods are not larger than the MTU of the VF permits."
+        " MTU of its driver. The MTU of the VF limits the packets of the pods."
     )
     remedy = (
         f"Set mtu of fabric '{layers.fabric.name}' in the intent to the MTU of the network, then run stages network and"
@@ -210,14 +212,17 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
     hidden = layers.hidden
     if not hidden:
         return build_pass(check, layers.subject, measured, expected)
-    why = "These VFs show no network interface on the node or in a pod on the node, where their MTU could be read."
+    why = (
+        "These VFs show no network interface, neither on the node nor in a pod on the node, so their MTU could not be"
+        " read."
+    )
     remedy = (
         "Run stage virtual_functions again: a pod that started during the run can have these VFs. If the finding"
         f" remains, run lspci -k on {layers.node}, and load the driver (modprobe) of a VF for which it shows no"
         " 'Kernel driver in use'. Then run the stage once more."
     )
     names = join_first([vf.name for vf in hidden], 8)
-    measured = f"{measured}, of {count_of(len(hidden), 'VF')} not read: {names}"
+    measured = f"{measured}; MTU of {count_of(len(hidden), 'VF')} not read: {names}"
     return Finding(
         check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy
     )

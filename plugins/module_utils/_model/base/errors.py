@@ -58,6 +58,17 @@ def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaErr
     :param what: start of the message; names the node or source of the output
     :param quoted: whether the message includes the exception's own text. False if that text may contain a password
     """
+    remedy = (
+        "Read the output that could not be processed. If it is correct, report this error as a defect of linerate.rdma"
+    )
+    return RdmaError(f"{what}: its output could not be processed: {describe_unforeseen(error, quoted)}", remedy)
+
+
+def describe_unforeseen(error: Exception, quoted: bool = True) -> str:
+    """Return the type of an unexpected exception, its text, and the file and the line that raised it.
+
+    :param quoted: whether the result includes the exception's own text. False if that text may contain a password
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -67,11 +78,7 @@ def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaErr
         else ""
     )
     text = f" ({str(error)[:200]!r})" if quoted and str(error) else ""
-    remedy = (
-        "Examine the output that this error is about. If the output is correct, report this error as a defect of"
-        " linerate.rdma"
-    )
-    return RdmaError(f"{what}: its output could not be processed: {type(error).__name__}{text}{place}", remedy)
+    return f"{type(error).__name__}{text}{place}"
 
 
 class ToolMissing(RdmaError):

@@ -86,7 +86,8 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
     )
     if error or at_once == 0:
         blocked = error or (
-            f"{limit}, which allows 0 of {size} nodes: the operator rounds percentages down, so it never drains a node"
+            f"{limit}, which allows 0 of {count_of(size, 'node')}: the operator rounds percentages down, so it never"
+            " drains a node"
         )
         return Turn(pool.name, size, 0, limit, blocked)
     return Turn(pool.name, size, at_once, limit)

@@ -20,7 +20,9 @@ _DETOUR = (
 )
 _NO_REASON = "The log does not show the reason."
 #: of NCCL, for GPUs that are nearer to their CPU than to the HCAs [NVIDIA/nccl issue 1579; NCCL user guide]
-_ON_GRACE = "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS for releases without it."
+_ON_GRACE = (
+    "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS if the version of NCCL does not have it."
+)
 _NODE_OF_RANK = "the node on which the pod of this rank ran (kubectl get pods -A -o wide)"
 ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
@@ -107,7 +109,7 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
         measured = f"{rank.channels - len(rank.unseen)} of {count_of(rank.channels, 'channel')} with a connection"
         if len(rank.unseen) < rank.channels:
             why = (
-                f"The log has no outgoing connection of this rank on channel {spell_numbers(rank.unseen)}: the lines"
+                f"The log has no outgoing connection of this rank on {_name_channels(rank.unseen)}: the lines"
                 " were lost, torn or cut off."
             )
             return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
@@ -121,7 +123,7 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, remedy)
     if rank.unanswered:
         why = (
-            f"Other ranks report that channel {spell_numbers(rank.unanswered)} connects them with this rank, but the"
+            f"Other ranks report a connection with this rank on {_name_channels(rank.unanswered)}, but the"
             " lines of this rank were lost, torn or cut off."
         )
         measured = f"{len(rank.unanswered)} of {count_of(rank.channels, 'channel')} seen from one end only"
@@ -228,7 +230,7 @@ def check_gpu_direct(
             f"GDRDMA on all {sum(route.lines for route in over)} connections over the network",
             expected,
         )
-    measured = f"no GPUDirect RDMA (GDRDMA) on channel {spell_numbers(without)}"
+    measured = f"no GPUDirect RDMA (GDRDMA) on {_name_channels(without)}"
     if not wanted:
         return build_pass("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
@@ -287,6 +289,10 @@ def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
             break
         following = rank + 1
     return found
+
+
+def _name_channels(values: typing.Sequence[int]) -> str:
+    return f"channel{'s' if len(values) > 1 else ''} {spell_numbers(values)}"
 
 
 def spell_numbers(values: typing.Sequence[int]) -> str:

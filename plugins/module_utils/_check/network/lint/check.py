@@ -120,7 +120,7 @@ def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
     outcome = {
         "webhook": "The operator's webhook rejects the policy with the message under 'measured'. ",
-        "node": "The API server would accept the policy, but the policy fails on the node. ",
+        "node": "The API server would accept the policy, but the operator would not configure the node by it. ",
         "effect": "The operator accepts the policy. ",
         "nowhere": "The operator accepts the policy. ",
     }[item.where]
@@ -146,7 +146,9 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
             _RULES[check],
         )
     if reported:
-        return build_pass(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
+        return build_pass(
+            check, fabric.name, f"satisfied on {reported} of {count_of(len(nodes), 'node')}", _RULES[check]
+        )
     why = "The operator has not reported the interfaces of any node, so this rule is unchecked."
     return Finding(
         check,

@@ -60,11 +60,12 @@ def check_moved_interfaces(
                 UPLINK,
                 f"{fabric.name} {name}",
                 WARN,
-                "default route of the node unknown",
+                f"unknown whether {name} uses a selected interface itself, because its default route was not read",
                 _EXPECTED,
-                f"{effect}. If it carries the default route, the node is unreachable until the pod ends.",
-                "Run ip route show default on the node, and exclude its interfaces from select of the fabric. Then run"
-                " stages platform and network again.",
+                f"{effect}. If this interface carries the default route of the node, the node is unreachable until the"
+                " pod ends.",
+                f"Run ip route show default on {name}. If the fabric selects the interface after 'dev', exclude it in"
+                " select of the fabric. Then run stages platform and network again: stage platform reads the route.",
             )
             continue
         for hca in chosen:

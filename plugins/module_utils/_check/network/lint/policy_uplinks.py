@@ -66,12 +66,12 @@ def check_uplinks(
             yield Objection(
                 UPLINK,
                 "nowhere",
-                "default route of the node unknown",
+                f"unknown whether {node} uses a selected interface itself, because its default route was not read",
                 _EXPECTED,
                 "If one of the selected physical functions carries the default route, the node loses its network while"
                 " the operator changes the physical function.",
-                "Run ip route show default on the node, and exclude its interfaces from select of the fabric. Then run"
-                " stages platform and network again.",
+                f"Run ip route show default on {node}. If the fabric selects the interface after 'dev', exclude it in"
+                " select of the fabric. Then run stages platform and network again: stage platform reads the route.",
                 node=node,
             )
             return
@@ -81,12 +81,14 @@ def check_uplinks(
             yield Objection(
                 UPLINK,
                 "nowhere",
-                f"networks of the node unknown; {'; '.join(changes)}",
+                f"unknown whether {node} has an address on the function, because its routes were not read;"
+                f" {'; '.join(changes)}",
                 _EXPECTED,
-                "The routes of the node to its networks were not read. If the physical function has an address of the"
-                " node, the node loses its network while the operator changes the physical function.",
-                "Run ip -4 route and ip -6 route on the node, and exclude the interfaces with an address of the Node"
-                " from select of the fabric. Then run stages platform and network again.",
+                "If the physical function has an address of the node, the node loses its network while the operator"
+                " changes the physical function.",
+                f"Run ip -br addr on {node}, and kubectl get node {node} -o wide. If the fabric selects the interface"
+                " with the address of the Node, exclude it in select of the fabric. Then run stages platform and"
+                " network again: stage platform reads the routes.",
                 node=node,
                 function=interface.name or interface.address,
             )

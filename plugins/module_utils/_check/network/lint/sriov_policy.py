@@ -216,16 +216,21 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
         f"virtual functions {mine.first} to {mine.last} in this policy, {theirs.first} to {theirs.last} in policy"
         f" {other.name} (resource {other.resource_name})"
     )
+    wins = min((policy, other), key=lambda one: one.priority)
+    reason = f"which has the lower priority value ({policy.priority} in this policy, {other.priority} in {other.name})"
+    if policy.priority == other.priority:
+        wins = max((policy, other), key=lambda one: one.name)
+        reason = f"whose name sorts later, because both have the priority value {policy.priority}"
+    loses = other if wins is policy else policy
     why = (
-        "If two policies request the same virtual functions, the operator gives them to only one policy. The lower"
-        f" priority value wins: {policy.priority} in this policy, {other.priority} in the other policy."
+        "If two policies request the same virtual functions, the operator gives them to only one policy: to"
+        f" {wins.name}, {reason}."
     )
     if same:
         why = (
-            f"Both policies use the resource {policy.resource_name} on the same physical function. The operator then"
-            " keeps only one of the two ranges: that of the lower priority value, or of the later name if the values"
-            f" are equal ({policy.priority} in this policy, {other.priority} in the other policy). It offers the"
-            " virtual functions of the other range to no pod."
+            f"Both policies use the resource {policy.resource_name} on the same physical function. The operator creates"
+            f" this resource from the virtual functions of only one policy: of {wins.name}, {reason}. It offers the"
+            f" virtual functions of {loses.name} to no pod."
         )
     why += _name_owner(policy, other)
     separate = (

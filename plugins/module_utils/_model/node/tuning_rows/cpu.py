@@ -8,8 +8,8 @@ from .row import RowSetting, TuningRow
 from .words import OF_ITS_LIKE, OTHER
 
 _PROFILE = (
-    "OpenShift: configure section [cpu] of the pool's Tuned (governor=performance,"
-    " force_latency=cstate.id_no_zero:1|3), or the pool's PerformanceProfile, but not both. Elsewhere: run"
+    "On OpenShift, configure section [cpu] of the pool's Tuned (governor=performance,"
+    " force_latency=cstate.id_no_zero:1|3), or the pool's PerformanceProfile, but not both. On other clusters, run"
     " tuned-adm profile accelerator-performance on the node."
 )
 

@@ -16,7 +16,8 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "version of the GPU driver",
         "CUDA programs may behave differently on the node, or may not start.",
-        "OpenShift: set spec.driver.version of the ClusterPolicy. Elsewhere: update the driver packages on the node.",
+        "On OpenShift, set spec.driver.version of the ClusterPolicy. On other clusters, update the driver packages on"
+        " the node.",
     ),
     TuningRow(
         "gpu_persistence",
@@ -44,8 +45,8 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "MIG mode of the GPUs",
         "MIG instances do not support peer-to-peer access, so NCCL sends the data through the host.",
-        "GPU operator: set the node label nvidia.com/mig.config=all-disabled. Elsewhere: drain the node, then run"
-        " nvidia-smi -i GPU -mig 0 on it.",
+        "With the GPU operator, set the node label nvidia.com/mig.config=all-disabled. Without it, drain the node, then"
+        " run nvidia-smi -i GPU -mig 0 on it.",
         "Disabled",
         source="NVIDIA MIG user guide",
     ),

@@ -38,8 +38,8 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "module ib_umad",
         "Without this module, sminfo, ibping and the other fabric tools do not work.",
-        "OpenShift: add 'ib_umad=+r' to section [modules] of the pool's Tuned. Elsewhere: run modprobe ib_umad on the"
-        " node, and add a file to /etc/modules-load.d.",
+        "On OpenShift, add 'ib_umad=+r' to section [modules] of the pool's Tuned. On other clusters, run modprobe"
+        " ib_umad on the node, and add a file to /etc/modules-load.d.",
         "loaded",
         "loaded",
         source="NVIDIA's TuneD profile nvidia-base",
@@ -60,9 +60,9 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "TuneD profile",
         OTHER,
-        "OpenShift: correct the Tuned that the node's Profile in openshift-cluster-node-tuning-operator names."
-        " Elsewhere: run tuned-adm profile PROFILE on the node, with the profile that tuned-adm active shows on the"
-        " comparable nodes.",
+        "On OpenShift, correct the Tuned that the node's Profile in openshift-cluster-node-tuning-operator names."
+        " On other clusters, run tuned-adm profile PROFILE on the node, with the profile that tuned-adm active shows on"
+        " the comparable nodes.",
     ),
     TuningRow(
         "kernel_log",

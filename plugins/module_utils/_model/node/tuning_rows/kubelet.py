@@ -13,9 +13,9 @@ ROWS: tuple[TuningRow, ...] = (
         "kubelet",
         "CPU manager policy",
         "Ranks share CPU cores with other processes.",
-        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: drain the"
-        " node, set cpuManagerPolicy in the configuration of the kubelet, remove the state file of the CPU manager,"
-        " and restart the kubelet.",
+        "On OpenShift, set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. On other clusters,"
+        " drain the node, set cpuManagerPolicy in the configuration of the kubelet, remove the state file of the CPU"
+        " manager, and restart the kubelet.",
         "static",
         "static",
         source="kubernetes.io: Control CPU Management Policies on the Node",
@@ -33,8 +33,8 @@ ROWS: tuple[TuningRow, ...] = (
         "kubelet",
         "topology manager policy",
         "The GPU, the HCA and the CPUs of a pod may be on different NUMA nodes.",
-        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: drain"
-        " the node, set topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
+        "On OpenShift, set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. On other clusters,"
+        " drain the node, set topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
         "best-effort|restricted|single-numa-node",
         "best-effort|restricted|single-numa-node",
         source="kubernetes.io: Control Topology Management Policies on a node",

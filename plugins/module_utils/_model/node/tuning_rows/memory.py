@@ -50,8 +50,8 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "transparent hugepages",
         "The page fault behavior of jobs differs from that on comparable nodes.",
-        "OpenShift: set transparent_hugepages in section [vm] of the pool's Tuned; a PerformanceProfile always sets"
-        " never. Elsewhere: set kernel_settings_transparent_hugepages.",
+        "On OpenShift, set transparent_hugepages in section [vm] of the pool's Tuned; a PerformanceProfile always sets"
+        " never. On other clusters, set kernel_settings_transparent_hugepages.",
         source="TuneD hpc-compute says always for training, OpenShift's PerformanceProfile forces never",
         setting=RowSetting("vm", "transparent_hugepages"),
     ),
@@ -60,7 +60,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "defragmentation for transparent hugepages",
         "The page fault behavior of jobs differs from that on comparable nodes.",
-        "OpenShift: configure section [vm] of the pool's Tuned. Elsewhere: set"
+        "On OpenShift, configure section [vm] of the pool's Tuned. On other clusters, set"
         " kernel_settings_transparent_hugepages_defrag.",
         setting=RowSetting("vm", "transparent_hugepage.defrag"),
     ),
@@ -69,8 +69,8 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "reserved hugepages, their number by size",
         "A pod that requests hugepages cannot run on the node.",
-        "OpenShift: set spec.hugepages.pages of the pool's PerformanceProfile. Elsewhere: set the kernel argument"
-        " hugepages=, or vm.nr_hugepages.",
+        "On OpenShift, set spec.hugepages.pages of the pool's PerformanceProfile. On other clusters, set the kernel"
+        " argument hugepages=, or vm.nr_hugepages.",
         source="only where a job asks for them",
     ),
     TuningRow(

@@ -43,9 +43,9 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "CPUs that handle the interrupts of each HCA",
         "Each interrupt stops a rank that has exclusive use of the CPU.",
-        "OpenShift: set spec.globallyDisableIrqLoadBalancing: true in the pool's PerformanceProfile. Elsewhere: write"
-        " the CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
-        " irqbalance to the isolated CPUs.",
+        "On OpenShift, set spec.globallyDisableIrqLoadBalancing: true in the pool's PerformanceProfile. On other"
+        " clusters, write the CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set"
+        " IRQBALANCE_BANNED_CPULIST of irqbalance to the isolated CPUs.",
         "apart",
         "apart",
         source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
@@ -68,8 +68,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "MaxReadReq of the HCA, in bytes",
         "The HCA reads memory in smaller requests, and does not reach its rate.",
-        "NVIDIA's NIC operator: set pciPerformanceOptimized in the NicConfigurationTemplate. Elsewhere: run setpci -s"
-        " ADDRESS CAP_EXP+8.w=5000:7000 on the node.",
+        "With NVIDIA's NIC configuration operator, set pciPerformanceOptimized in the NicConfigurationTemplate. Without"
+        " it, run setpci -s ADDRESS CAP_EXP+8.w=5000:7000 on the node.",
         "4096",
         "4096",
         source="NVIDIA's NIC configuration operator",

@@ -18,7 +18,7 @@ def describe_sysctl(key: str, value: str) -> str:
     :param value: value to set
     """
     return (
-        f"OpenShift: add '{key}={value}' to section [sysctl] of the pool's Tuned. Elsewhere: set"
+        f"On OpenShift, add '{key}={value}' to section [sysctl] of the pool's Tuned. On other clusters, set"
         f" kernel_settings_sysctl of linux-system-roles.kernel_settings, or run sysctl -w {key}={value} on the node"
         " and add a file to /etc/sysctl.d."
     )
@@ -30,8 +30,8 @@ def describe_argument(argument: str) -> str:
     :param argument: kernel argument, such as ``iommu=pt``
     """
     return (
-        f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
-        f" arguments, so that each node reboots only once. RHEL and derivatives: run grubby --update-kernel=ALL"
-        f" --args={argument}. Debian, Ubuntu: add {argument} to GRUB_CMDLINE_LINUX in /etc/default/grub, and run"
+        f"On OpenShift, add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
+        f" arguments, so that each node reboots only once. On RHEL and its derivatives, run grubby --update-kernel=ALL"
+        f" --args={argument}. On Debian and Ubuntu, add {argument} to GRUB_CMDLINE_LINUX in /etc/default/grub, and run"
         " update-grub. Then drain and reboot the node."
     )
