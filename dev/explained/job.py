@@ -177,14 +177,21 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "job.interfaces": Explanation(
-        means="NCCL_SOCKET_IFNAME names an interface that the pods do not have.",
-        measured="NCCL_SOCKET_IFNAME, compared with the interfaces that the annotation creates.",
+        means="NCCL_SOCKET_IFNAME names an interface that the pods do not have, or that other pods cannot reach.",
+        measured=(
+            "NCCL_SOCKET_IFNAME, compared with the interfaces that the annotation creates. In a job of several pods,"
+            " also NCCL_COMM_ID, NCCL_OOB_NET_IFNAME and GLOO_SOCKET_IFNAME, compared with the loopback interface."
+        ),
         causes=(
             "The value is the name of an interface of the node, or of another cluster.",
             "The value excludes all interfaces of the pods.",
+            "The value takes lo, or excludes other interfaces and not lo: ^docker0. It is of a job of one pod.",
         ),
         look=("ip -br link",),
-        remedy="Name interfaces of the annotation: net1, net2, or the name after @.",
+        remedy=(
+            "Name interfaces of the annotation: net1, net2, or the name after @. A value with ^ must exclude lo too:"
+            " ^docker,lo."
+        ),
     ),
     "job.admission": Explanation(
         means=(

@@ -19,6 +19,7 @@ from .choice import (
     format_names,
     report_uncompared,
 )
+from .loopback import list_loopbacks
 from .nccl_settings import list_harmful
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import LintedTemplate, read_integer
@@ -228,12 +229,17 @@ def check_evidence(scope: LintedTemplate) -> Finding:
 
 
 def check_interfaces(scope: LintedTemplate) -> typing.Iterator[Finding]:
-    """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set.
+    """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set, and that the pods of a
+    job do not meet at the loopback interface.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
     check, expected = "job.interfaces", "interfaces that the pods have"
+    at_loopback = tuple(list_loopbacks(scope))
+    yield from at_loopback
     setting = scope.value("NCCL_SOCKET_IFNAME")
+    if any(item.subject.endswith(" NCCL_SOCKET_IFNAME") for item in at_loopback):
+        return
     if setting is None:
         yield build_pass(
             check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL uses the first interface that is up", expected

@@ -129,6 +129,14 @@ class LintedTemplate:
         )
 
     @property
+    def has_peers(self) -> bool:
+        """Return whether the job has more than one pod that computes."""
+        return self.template.count > 1 or any(
+            other is not self.template and other.count > 0 and dataclasses.replace(self, template=other).computes
+            for other in self.job.templates
+        )
+
+    @property
     def tcp(self) -> bool:
         """Return whether the job disables RDMA by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
