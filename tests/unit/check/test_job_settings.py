@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.expansion import expand_listed, find_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.torchrun import parse_torchrun
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects
 
 Resource = dict[str, typing.Any]
@@ -189,3 +191,11 @@ def test_values_of_a_command(words: str, value: typing.Optional[str]) -> None:
 )
 def test_values_that_kubernetes_expands(text: str, value: typing.Optional[str]) -> None:
     assert expand_listed(text, {"B": "b", "U": None}) == value
+
+
+@pytest.mark.parametrize("text", [" torchrun " * 20_000, "${A:=" * 40_000, "A=${B:-" * 20_000, "A=1 " * 20_000])
+def test_a_long_command_costs_little(text: str) -> None:
+    begin = time.process_time()
+    find_settings(text, {"B": "b"})
+    parse_torchrun(text, {}, "command")
+    assert time.process_time() - begin < 5

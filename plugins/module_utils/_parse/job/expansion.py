@@ -19,7 +19,7 @@ Known = typing.Mapping[str, typing.Optional[str]]
 VALUE = r"(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,100}"
 #: ``NAME=value``, and ``${NAME:=value}``, which sets a variable that has no value
-_SETTING = re.compile(rf"\b({_NAME})={VALUE}|\$\{{({_NAME}):?=([^}}]*)\}}")
+_SETTING = re.compile(rf"\b({_NAME})={VALUE}|\$\{{({_NAME}):?=([^}}]{{0,200}})\}}")
 _LISTED = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]{0,252})\)")
 _REFERENCE = re.compile(rf"\$\(({_NAME})\)|\$\{{({_NAME})(?:(:?)[-=]([^}}$]*))?\}}|\$({_NAME})")
 

@@ -6,6 +6,7 @@ variables ``PET_*`` of the operator. [src pytorch torch/distributed/run.py get_a
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from ..._model.job.job import TorchRun
@@ -17,19 +18,19 @@ _END = re.compile(r"(?<!\\)\n|[;&|]")
 _WORD = re.compile(r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'])+")
 #: options without a value; each other option takes one
 _FLAGS = ("--standalone", "-m", "--module", "--no-python", "--run-path", "--use-env")
-#: characters of a command line that are read
-_MOST = 10_000
+#: calls of torchrun in a container, and characters of each, that are read at most
+_MOST_CALLS, _MOST = 16, 10_000
 
 
 def parse_torchrun(words: str, known: Known, place: str) -> tuple[TorchRun, ...]:
-    """Return the calls of torchrun in a command.
+    """Return the first ``_MOST_CALLS`` calls of torchrun in a command.
 
     :param words: command and arguments of a container
     :param known: variables that the container or its command sets
     :param place: path of the command in the job, for messages
     """
     found = []
-    for match in _LAUNCHER.finditer(words):
+    for match in itertools.islice(_LAUNCHER.finditer(words), _MOST_CALLS):
         rest = words[match.end() : match.end() + _MOST]
         end = _END.search(rest)
         options = _parse_options(rest[: end.start()] if end else rest, known)
