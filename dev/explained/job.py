@@ -134,17 +134,28 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "job.evidence": Explanation(
         means="NCCL does not log its transport, so a job over TCP looks like a job over RDMA.",
-        measured="NCCL_DEBUG in the containers that compute.",
-        causes=("NCCL_DEBUG is not set, or is not INFO.",),
+        measured="NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE in the containers that compute.",
+        causes=(
+            "NCCL_DEBUG is not set, or is not INFO.",
+            "NCCL_DEBUG_SUBSYS leaves out INIT, or NCCL_DEBUG_FILE is /dev/null.",
+        ),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
         remedy="Set NCCL_DEBUG=INFO. NCCL then writes a few lines at the start, and stage `training` judges them.",
     ),
     "job.framework": Explanation(
         means="The pods of the job would not find each other, or the operator would not start them.",
-        measured="The requirements of the job's kind: replicas, ports, a headless service, environment variables.",
-        causes=("A field is missing or contradicts another field.",),
+        measured=(
+            "The requirements of the job's kind, such as its roles and names of containers, and the options of torchrun"
+            " in the commands."
+        ),
+        causes=(
+            "A field is missing or contradicts another field.",
+            "torchrun has --standalone or --nnodes=1, as in examples for one node: each pod trains alone.",
+            "No operator gives torchrun the number of nodes (Job, StatefulSet), and --nnodes is not set.",
+            "torchrun starts fewer processes than the pod has GPUs (warn).",
+        ),
         look=("kubectl explain pytorchjob.spec",),
-        remedy="Add the missing field; docs/job.md has an example.",
+        remedy="Correct the field or the option that 'measured' shows; docs/job.md has an example.",
     ),
     "job.guaranteed": Explanation(
         means=(
@@ -177,14 +188,21 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "job.interfaces": Explanation(
-        means="NCCL_SOCKET_IFNAME names an interface that the pods do not have.",
-        measured="NCCL_SOCKET_IFNAME, compared with the interfaces that the annotation creates.",
+        means="NCCL_SOCKET_IFNAME names an interface that the pods do not have, or that other pods cannot reach.",
+        measured=(
+            "NCCL_SOCKET_IFNAME, compared with the interfaces that the annotation creates. In a job of several pods,"
+            " also NCCL_COMM_ID, NCCL_OOB_NET_IFNAME and GLOO_SOCKET_IFNAME, compared with the loopback interface."
+        ),
         causes=(
             "The value is the name of an interface of the node, or of another cluster.",
             "The value excludes all interfaces of the pods.",
+            "The value takes lo, or excludes other interfaces and not lo: ^docker0. It is of a job of one pod.",
         ),
         look=("ip -br link",),
-        remedy="Name interfaces of the annotation: net1, net2, or the name after @.",
+        remedy=(
+            "Name interfaces of the annotation: net1, net2, or the name after @. A value with ^ must exclude lo too:"
+            " ^docker,lo."
+        ),
     ),
     "job.admission": Explanation(
         means=(
@@ -346,7 +364,7 @@ EXPLAINED: dict[str, Explanation] = {
                 "A setting for another cluster was copied (warning): GPUDirect RDMA off (NCCL_NET_GDR_LEVEL,"
                 " NCCL_DMABUF_ENABLE), a network plugin, an index of a partition, few channels, RoCE v1 or DSCP 0."
             ),
-            "The value is in another object (unknown).",
+            "The value is in another object, or a shell computes it in the pod (unknown).",
         ),
         look=("env",),
         remedy="Remove the variable under 'subject', or set NCCL_IB_DISABLE to 0.",

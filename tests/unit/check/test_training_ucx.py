@@ -11,6 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.ucx import judge_endpoints
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.cluster import check_cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
@@ -62,6 +63,8 @@ def test_a_host_that_ucx_writes_with_its_domain_is_that_of_its_pod() -> None:
     [
         ("inter-node cfg#2 rma_am(tcp/eth0) am(tcp/eth0)", FAIL, "over TCP"),
         (f"inter-node cfg#2 tag(rc_mlx5/{FIRST}:1 tcp/eth0)", WARN, "TCP in addition to RDMA"),
+        # idle HCAs are named beside TCP
+        (f"inter-node cfg#2 tag(rc_mlx5/{FIRST}:1 tcp/eth0)", WARN, "UCX_MAX_RNDV_RAILS HCAs"),
         ("inter-node cfg#2 tag(rc_mlx5/mlx5_99:1)", FAIL, "did not get mlx5_99 as an HCA of the fabric"),
         ("inter-node cfg#2", UNKNOWN, "its line in the log is incomplete"),
         (
@@ -83,6 +86,13 @@ def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> 
         if item.check == "training.ucx" and item.status != PASS
     ]
     assert (found.subject, found.status) == ("job-worker-0", status) and said in found.why and found.remedy
+
+
+@pytest.mark.parametrize("lanes", [f"rc_mlx5/{FIRST}:1", f"rc_mlx5/{FIRST}:1 tcp/eth0"])
+def test_tcp_beside_rdma_does_not_hide_that_no_pod_was_read(lanes: str) -> None:
+    text = log(f"inter-node cfg#2 tag({lanes})")
+    (found,) = judge_endpoints(parse_text(text), {})
+    assert (found.status, found.measured.endswith("; HCAs of the pod not read")) == (UNKNOWN, True)
 
 
 def test_hcas_of_all_processes_of_a_host_count_together() -> None:

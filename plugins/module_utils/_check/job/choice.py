@@ -13,7 +13,10 @@ from ..._model.run.findings import UNKNOWN, Finding
 #: characters of a list of names in a finding, of which each node and each pod may have one
 SHOWN = 400
 FROM_OTHER = "The job takes the value from another object (valueFrom), which job_lint does not read."
+COMPUTED = "A shell computes the value when the pod starts, so job_lint could not read it."
 WRITE_VALUE = "Write the value itself (value: ...) into env of the container, instead of valueFrom."
+
+WRITE_COMPUTED = "Write the value itself (value: ...) into env of the container, and remove it from the command."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,9 @@ from .scope import LintedTemplate
 _VIRTUAL = ("sriov", "ib-sriov")
 #: beginnings of the names of all HCAs of a driver, which look like names
 _DRIVERS = ("mlx4", "mlx5")
+#: beginnings of names that the functions of a node share with their HCA: those of drivers, and those that rdma-core
+#: makes of the place on PCI (NAME_FALLBACK) [rdma-core kernel-boot/rdma_rename.c]
+_BEGINNINGS = (*_DRIVERS, "bnxt_re", "ionic", "irdma", "rocep", "roceo", "roces", "rocex", "ibp", "ibo", "ibs", "ibx")
 #: nodes or pods with a finding of their own, and those that the finding on the rest names, at most
 _MOST_NAMED, _MOST_FOLDED = 20, 12
 
@@ -65,7 +68,7 @@ def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
     # pods get functions with other names than those of the node: of these only the beginning of all names of a driver
     # excludes all
     wide = not choice.exact and any(
-        f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns
+        f"{driver}_".startswith(pattern) for driver in _BEGINNINGS for pattern in choice.patterns
     )
     given = bool(kinds & set(_VIRTUAL)) and not wide
     groups, left = _judge_groups(
@@ -77,6 +80,10 @@ def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
     findings = [*_name_first(groups, f"{subject} on", "nodes")]
     if left:
         findings.append(report_uncompared(check, subject, value, expected, f"the HCAs of {count_of(left, 'node')}"))
+    if wide and choice.exclude and not groups and not left and not (scope.world and scope.world.nodes_by_devices):
+        why = "The value excludes all HCAs of a driver. If a pod has only such HCAs, NCCL falls back to TCP."
+        few = "Exclude single HCAs by their exact names (^=mlx5_2), or remove NCCL_IB_HCA."
+        findings.append(Finding(check, subject, WARN, value, "at least 1 HCA of each pod", why, few))
     named = not choice.exclude and any(
         pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns
     )

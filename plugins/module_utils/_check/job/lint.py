@@ -40,6 +40,7 @@ from .hcas import check_hcas
 from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
+from .rendezvous import check_rendezvous
 from .scope import ComparisonBudget, LintedTemplate
 
 _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
@@ -173,7 +174,7 @@ def _lint_job(
     known: DeviceClaims,
 ) -> typing.Iterator[Finding]:
     scopes = [LintedTemplate(job, template, world, hints, budget) for template in job.templates]
-    yield _check_framework(job)
+    yield from _check_framework(job, [scope for scope in scopes if scope.computes])
     for scope in scopes:
         yield from check_variables(scope)
         yield from check_volumes(scope)
@@ -216,11 +217,18 @@ def _lint_job(
         yield from check_claims(job, scopes, world)
 
 
-def _check_framework(job: JobWorkload) -> Finding:
-    expected = "pods that start and find each other"
+def _check_framework(job: JobWorkload, scopes: typing.Sequence[LintedTemplate]) -> typing.Iterator[Finding]:
+    """Check that the operator makes the pods known to each other, and that torchrun in them uses all pods and GPUs.
+
+    :param scopes: pod templates of the job that compute
+    """
+    expected, apart = "pods that start and find each other", tuple(check_rendezvous(job, scopes))
+    yield from apart
     if not job.lost:
-        return build_pass("job.framework", job.subject, "no obstacle found", expected)
-    return Finding(
+        if not apart:
+            yield build_pass("job.framework", job.subject, "no obstacle found", expected)
+        return
+    yield Finding(
         "job.framework",
         job.subject,
         FAIL,

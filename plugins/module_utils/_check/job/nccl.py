@@ -11,14 +11,17 @@ from ..._model.base.text import cut_text, join_first
 from ..._model.job.job import Variable
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .choice import (
+    COMPUTED,
     FROM_OTHER,
     SHOWN,
+    WRITE_COMPUTED,
     WRITE_VALUE,
     Choice,
     check_in_another_object,
     format_names,
     report_uncompared,
 )
+from .loopback import list_loopbacks
 from .nccl_settings import list_harmful
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import LintedTemplate, read_integer
@@ -74,6 +77,11 @@ def check_variables(scope: LintedTemplate) -> typing.Iterator[Finding]:
                 why,
                 "Correct the name, or remove the variable.",
             )
+    files = _list_files(scope)
+    if files:
+        why = f"NCCL also takes variables from {', '.join(files)}, and job_lint does not read this file."
+        remedy = "Write the NCCL variables into env of the container, so that job_lint can check them."
+        yield Finding(check, scope.subject, WARN, "variables of a file not read", expected, why, remedy)
     sources = [source for container in scope.workers for source in container.sources]
     if sources:
         why = f"The containers also take variables from {', '.join(sources)}, and job_lint does not read these objects."
@@ -93,6 +101,18 @@ def check_variables(scope: LintedTemplate) -> typing.Iterator[Finding]:
             f"{count_of(len({item.name for item in found}), 'variable')}, all of them read",
             expected,
         )
+
+
+def _list_files(scope: LintedTemplate) -> list[str]:
+    """Return the files with variables that NCCL reads, which the job names or mounts. [src NVIDIA/nccl v2.30.7
+    src/misc/param.cc initEnvFunc]
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
+    named = scope.value("NCCL_CONF_FILE")
+    found = ["the file of NCCL_CONF_FILE"] if named is not None and named.value != "" else []
+    paths = {path for container in scope.workers for path in container.mounts}
+    return found + sorted(path for path in paths if path == "/etc/nccl.conf" or path.endswith("/.nccl.conf"))
 
 
 def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
@@ -156,11 +176,13 @@ def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
         measured = f"{variable.name}={variable.value}"
         yield Finding(check, f"{scope.subject} {variable.name}", status, measured, expected, why, remedy)
     hiding = ("NCCL_IB_DISABLE", "NCCL_NET", "UCX_TLS", "UCX_NET_DEVICES")
-    hidden = [name for name in hiding if (item := scope.value(name)) and item.value is None]
-    if hidden:
-        measured, why = f"value of {' and '.join(hidden)} not read", FROM_OTHER
-        yield Finding(check, scope.subject, UNKNOWN, measured, expected, why, WRITE_VALUE)
-    elif not wrong:
+    computed = [name for name in hiding if scope.is_computed(name)]
+    hidden = [name for name in hiding if (item := scope.value(name)) and item.value is None and name not in computed]
+    for names, why, remedy in ((hidden, FROM_OTHER, WRITE_VALUE), (computed, COMPUTED, WRITE_COMPUTED)):
+        if names:
+            measured = f"value of {' and '.join(names)} not read"
+            yield Finding(check, scope.subject, UNKNOWN, measured, expected, why, remedy)
+    if not (wrong or hidden or computed):
         yield build_pass(check, scope.subject, "none", expected)
 
 
@@ -202,38 +224,65 @@ def _admits_rdma(transports: str) -> bool:
 
 
 def check_evidence(scope: LintedTemplate) -> Finding:
-    """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, the
-    log does not show whether a job ran over TCP or over RDMA.
+    """Check that NCCL_DEBUG is INFO or TRACE, and that neither NCCL_DEBUG_SUBSYS nor NCCL_DEBUG_FILE removes the lines
+    of the ranks and of their channels from the log. Without these lines, the log does not show whether a job ran over
+    TCP or over RDMA.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
     found = scope.value("NCCL_DEBUG")
     level, expected = found.value if found and found.value else "not set", "NCCL_DEBUG INFO or TRACE"
     measured = f"NCCL_DEBUG {level}"
-    if level.upper() in ("INFO", "TRACE"):
-        return build_pass("job.evidence", scope.subject, measured, expected)
     why = (
         "Without level INFO, NCCL does not log the transport of each channel. A job over TCP then looks like a job"
         " over RDMA."
     )
-    return Finding(
-        "job.evidence",
-        scope.subject,
-        WARN,
-        measured,
-        expected,
-        why,
-        "Set NCCL_DEBUG to INFO. NCCL then writes a few lines at the start.",
-    )
+    remedy = "Set NCCL_DEBUG to INFO. NCCL then writes a few lines at the start."
+    if level.upper() in ("INFO", "TRACE"):
+        parts, file = scope.value("NCCL_DEBUG_SUBSYS"), scope.value("NCCL_DEBUG_FILE")
+        if parts and parts.value and not _logs_ranks(parts.value):
+            measured = f"NCCL_DEBUG {level}, NCCL_DEBUG_SUBSYS {cut_text(parts.value, SHOWN)}"
+            expected += ", with subsystem INIT"
+            why = (
+                "NCCL logs its ranks and the transport of their channels in subsystem INIT, which the value leaves out."
+            )
+            remedy = "Set NCCL_DEBUG_SUBSYS to INIT,NET, or remove the variable."
+        elif file and (file.value or "").strip() == "/dev/null":
+            measured, expected = f"NCCL_DEBUG_FILE {file.value}", f"{expected}, in a log that is kept"
+            why = "NCCL discards its log, so no log shows the transport of each channel."
+            remedy = "Remove NCCL_DEBUG_FILE, or set it to a file in a volume, such as /logs/nccl.%h.%p."
+        else:
+            return build_pass("job.evidence", scope.subject, measured, expected)
+    return Finding("job.evidence", scope.subject, WARN, measured, expected, why, remedy)
+
+
+def _logs_ranks(parts: str) -> bool:
+    """Return whether NCCL logs the lines of its ranks, which are of subsystem INIT.
+
+    A list that begins with ``^`` excludes its subsystems. [src NVIDIA/nccl v2.30.7 src/debug.cc]
+
+    :param parts: value of NCCL_DEBUG_SUBSYS
+    """
+    names = {name.strip().upper() for name in parts.strip().lstrip("^").split(",")}
+    return bool(names & {"INIT", "ALL"}) != parts.strip().startswith("^")
 
 
 def check_interfaces(scope: LintedTemplate) -> typing.Iterator[Finding]:
-    """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set.
+    """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set, and that the pods of a
+    job do not meet at the loopback interface.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
     check, expected = "job.interfaces", "interfaces that the pods have"
+    at_loopback = tuple(list_loopbacks(scope))
+    yield from at_loopback
     setting = scope.value("NCCL_SOCKET_IFNAME")
+    if scope.is_computed("NCCL_SOCKET_IFNAME"):
+        subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
+        yield Finding(check, subject, WARN, "value not read", expected, COMPUTED, WRITE_COMPUTED)
+        return
+    if any(item.subject.endswith(" NCCL_SOCKET_IFNAME") for item in at_loopback):
+        return
     if setting is None:
         yield build_pass(
             check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL uses the first interface that is up", expected

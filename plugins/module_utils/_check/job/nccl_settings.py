@@ -78,6 +78,12 @@ _RULES = (
         "The value disables NVLink and PCIe between the GPUs of a pod, so their data passes through host memory.",
     ),
     _Rule(
+        "NCCL_P2P_LEVEL",
+        # NCCL compares names with upper-case letters only. A number is of the old levels, of which 0 is LOC
+        lambda value: value == "LOC" or (value[:1].isdigit() and read_integer(value) == 0),
+        "The value disables NVLink and PCIe between the GPUs of a pod, so their data passes through host memory.",
+    ),
+    _Rule(
         "NCCL_PROTO",
         lambda value: value.strip().upper() == "LL",
         "The protocol LL sends a flag with each 4 bytes of data, so large messages get at most half of the bandwidth.",

@@ -100,8 +100,8 @@ GONE: dict[str, str] = {
 
 # end of what 'python -m dev.nccl' makes
 
-#: not NCCL's own: PyTorch's old names, NVIDIA's network plugin (UCX, SHARP), and what NVIDIA's images set for
-#: themselves
+#: not NCCL's own: PyTorch's old names, NVIDIA's network plugin (UCX, SHARP), what NVIDIA's images set for themselves,
+#: and the paths of NCCL that builds and scripts use
 OTHERS = frozenset(
     f"NCCL_{name}"
     for name in """
@@ -110,15 +110,22 @@ IBEXT_DISABLE IB_IS_GLOBAL PLUGIN_P2P SHARP_COLL_TRACE SHARP_DISABLE SHARP_DISAB
 SHARP_DISABLE_REDUCE_SCATTER SHARP_GROUP_SIZE_THRESH
 SHARP_MAX_COMMS SHARP_V3_DATATYPES UCX_CUDA_DISABLE UCX_DISABLE UCX_RMA_DISABLE UCX_TLS UCX_ZCOPY_THRESH
 HOME VERSION
+DIR INCLUDE_DIR LIB_DIR LIBRARY ROOT
 """.split()
 )
 
-#: prefixes of variables that plugins which come with NCCL read
-PLUGINS = ("NCCL_INSPECTOR_", "NCCL_PROFILE_", "NCCL_PROFILER_", "NCCL_TUNER_")
+#: prefixes of variables that plugins which come with NCCL read, that nccl-tests reads, and that network plugins of
+#: Google (FasTrak, GPUDirect-TCPX) read
+PLUGINS = (
+    *("NCCL_INSPECTOR_", "NCCL_PROFILE_", "NCCL_PROFILER_", "NCCL_TUNER_"),
+    "NCCL_TESTS_",
+    *("NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "NCCL_SHIMNET_"),
+)
 
 
 def is_read(name: str) -> bool:
-    """Return whether a current release of NCCL, one of its plugins, PyTorch or an NVIDIA image reads the variable.
+    """Return whether a current release of NCCL, a plugin of it, nccl-tests, PyTorch or an NVIDIA image reads the
+    variable.
 
     :param name: name of an environment variable
     """

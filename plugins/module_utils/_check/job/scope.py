@@ -129,6 +129,14 @@ class LintedTemplate:
         )
 
     @property
+    def has_peers(self) -> bool:
+        """Return whether the job has more than one pod that computes."""
+        return self.template.count > 1 or any(
+            other is not self.template and other.count > 0 and dataclasses.replace(self, template=other).computes
+            for other in self.job.templates
+        )
+
+    @property
     def tcp(self) -> bool:
         """Return whether the job disables RDMA by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
@@ -150,6 +158,17 @@ class LintedTemplate:
             return given[-1]
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
+
+    def is_computed(self, name: str) -> bool:
+        """Return whether a command of the containers that compute sets a variable last, to a value that only a shell
+        can compute.
+
+        :param name: name of the environment variable
+        """
+        if any(path != self.template.path for path, _item in self.job.exported.get(name, ())):
+            return False
+        found = [item for container in self.workers for item in container.environment if item.name == name]
+        return bool(found) and found[-1].value is None and not found[-1].place.endswith(".env")
 
     def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[JobAttachment]]]:
         known = self.world.attachments_by_name if self.world else {}

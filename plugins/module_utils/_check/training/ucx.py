@@ -114,18 +114,18 @@ def _judge_host(
             " stage training again with new logs."
         )
         return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, remedy)
-    if any(item.tcp for item in endpoints):
+    idle = sorted((allowed or set()) - set(used))
+    if any(item.tcp for item in endpoints) and allowed is not None:
         why = "Endpoints to other hosts use TCP in addition to RDMA, and UCX may split large messages over both."
-        return Finding(
-            _CHECK,
-            host,
-            WARN,
-            measured,
-            _EXPECTED,
-            why,
+        remedy = (
             "Set UCX_TLS=^tcp in the job, or set UCX_TLS to RDMA transports. Then run stage training again with new"
-            " logs.",
+            " logs."
         )
+        if idle:
+            of_idle = _report_idle(host, used, idle)
+            measured = f"{measured}; {of_idle.measured}"
+            why, remedy = f"{why} {of_idle.why}", f"{remedy} {of_idle.remedy}"
+        return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, remedy)
     beside = [item for item in endpoints if item.nvlink]
     if beside and allowed is not None:
         why = (
@@ -157,7 +157,6 @@ def _judge_host(
             " yaml: the annotation k8s.v1.cni.cncf.io/network-status must list the devices of the pod."
         )
         return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
-    idle = sorted(allowed - set(used))
     if idle:
         return _report_idle(host, used, idle)
     return build_pass(_CHECK, host, measured, _EXPECTED)

@@ -87,7 +87,7 @@ class Variable:
     """An environment variable of a container.
 
     :ivar name: name of the variable
-    :ivar value: value of the variable; None if another object contains it (valueFrom)
+    :ivar value: value of the variable; None if another object contains it (valueFrom), or only a shell can compute it
     :ivar place: path in the object where it is set
     """
 
@@ -112,12 +112,31 @@ class Replaced:
 
 
 @dataclasses.dataclass(frozen=True)
+class TorchRun:
+    """A call of torchrun in the command of a container. A value that only a shell can compute keeps its text, with
+    ``$``.
+
+    :ivar place: path of the command in the object
+    :ivar standalone: whether it has the option --standalone
+    :ivar nodes: value of --nnodes: a number, or a range such as 1:4; None if the option is not given
+    :ivar processes: value of --nproc-per-node: a number, gpu or auto; None if the option is not given
+    :ivar rendezvous: value of --rdzv-endpoint, or of --master-addr; None if neither is given
+    """
+
+    place: str
+    standalone: bool = False
+    nodes: typing.Optional[str] = None
+    processes: typing.Optional[str] = None
+    rendezvous: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class PodContainer:
     """A container of a pod template.
 
     :ivar name: name of the container
     :ivar path: path of the container in the object, in the notation of the user
-    :ivar environment: variables of env, and NAME=value settings of NCCL in command and args
+    :ivar environment: variables of env, and NAME=value settings of NCCL, UCX and Gloo in command and args
     :ivar sources: ConfigMaps and Secrets that provide its whole environment (envFrom)
     :ivar requests: requests with the defaults of the API server: a missing request is equal to the limit
     :ivar limits: limits by resource
@@ -131,6 +150,7 @@ class PodContainer:
     :ivar claimed: purposes of the devices of these claims, such as ``network``
     :ivar host_ports: ports of the node that it takes (hostPort)
     :ivar exported: variables that its command, mpirun, gives to the processes that it starts in other pods
+    :ivar torchruns: calls of torchrun in its command
     """
 
     name: str
@@ -149,6 +169,7 @@ class PodContainer:
     claimed: tuple[Use, ...] = ()
     host_ports: tuple[int, ...] = ()
     exported: tuple[Variable, ...] = ()
+    torchruns: tuple[TorchRun, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,6 +273,7 @@ class JobWorkload:
     :ivar templates: templates of its pods
     :ivar queue: LocalQueue of Kueue that it requests; empty for none
     :ivar lost: why its pods do not start or do not find each other; empty if no reason is known
+    :ivar processes: processes of a pod that its operator gives to torchrun: a number, gpu or auto; empty for no value
     """
 
     kind: str
@@ -260,6 +282,7 @@ class JobWorkload:
     templates: tuple[PodTemplate, ...]
     queue: str = ""
     lost: str = ""
+    processes: str = ""
 
     @functools.cached_property
     def exported(self) -> dict[str, tuple[tuple[str, Variable], ...]]:

@@ -79,7 +79,31 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
     if not templates:
         raise ResourceError(f"{title_of(resource)}: it contains no pod template, so it is not a job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
-    return JobWorkload(kind, name, namespace, templates, queue, _find_missing_addresses(body, templates))
+    return JobWorkload(
+        kind,
+        name,
+        namespace,
+        templates,
+        queue,
+        _find_missing_addresses(body, templates),
+        _find_processes(resource, body),
+    )
+
+
+def _find_processes(resource: Resource, body: Resource) -> str:
+    """Return the number of processes of a pod that the operator gives to torchrun, as text. Return an empty string if
+    the object sets none.
+
+    :param resource: object of the job
+    :param body: the same with the template of its runtime
+    """
+    spec = mapping_at(resource, "spec")
+    found = (
+        spec.get("nprocPerNode"),
+        mapping_at(spec, "trainer").get("numProcPerNode"),
+        mapping_at(body, "spec", "mlPolicy", "torch").get("numProcPerNode"),
+    )
+    return next((str(item) for item in found if isinstance(item, (str, int))), "")
 
 
 def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
@@ -137,6 +161,20 @@ def _count_workers(group: Resource, path: str) -> int:
     return max(number_of(group["size"], f"{path}.size") - bool(group.get("leaderTemplate")), 0)
 
 
+def _limit_pods(node: Resource, number: int, key: str, path: str) -> int:
+    """Return the number of pods that run at the same time. A Job runs no more pods than it has completions left.
+    [k8s.io/api batch/v1 JobSpec.parallelism]
+
+    :param node: mapping that has the number
+    :param number: value of ``key``
+    :param path: path of the mapping in the object, for messages
+    :raises ResourceError: ``completions`` is not a valid number
+    """
+    if key != "parallelism" or node.get("completions") is None:
+        return number
+    return min(number, number_of(node["completions"], f"{path}.completions"))
+
+
 def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Resource:
     """Return a pod template with the volumes that the controller of its parent adds for ``volumeClaimTemplates``, such
     as the controller of StatefulSets. Without such claims the template is returned unchanged.
@@ -176,7 +214,7 @@ def _find_templates(
             return
         for key in ("replicas", "parallelism", "numOfHosts"):
             if node.get(key) is not None:
-                count *= number_of(node[key], f"{path}.{key}")
+                count *= _limit_pods(node, number_of(node[key], f"{path}.{key}"), key, path)
         for key, child in node.items():
             each = _count_workers(node, path) if key == "workerTemplate" else 1
             for found in _find_templates(child, f"{path}.{key}" if path else str(key), count * each, visited):

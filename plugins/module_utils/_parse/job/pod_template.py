@@ -28,7 +28,9 @@ from ..kubernetes.resource import (
     number_of,
     texts_of,
 )
+from .expansion import VALUE, expand_listed, expand_word, find_settings
 from .node_choice import parse_node_choice
+from .torchrun import parse_torchrun
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 #: resources that were replaced, by the identity of a container's mapping
@@ -38,14 +40,15 @@ Provenance = dict[int, Replaced]
 MOST_ENTRIES, _MOST_NAMES = 1000, 256
 _LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
 _LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|prterun|horovodrun)\b")
-_NAME, _VALUE = r"((?:NCCL|UCX)_[A-Z0-9_]{1,100})", r"(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)"
+_NAME = r"((?:NCCL|UCX)_[A-Z0-9_]{1,100})"
 #: variables that a launcher gives to all ranks: Open MPI by -x NAME=VALUE, or by -x NAME with its own value; MPICH by
 #: -genv NAME VALUE
 _EXPORTS = (
-    re.compile(rf"(?:^|\s)-x\s{{1,20}}{_NAME}(?:={_VALUE})?(?=[\s;&|\\]|$)"),
-    re.compile(rf"(?:^|\s)-genv\s{{1,20}}{_NAME}\s{{1,20}}{_VALUE}"),
+    re.compile(rf"(?:^|\s)-x\s{{1,20}}{_NAME}(?:={VALUE})?(?=[\s;&|\\]|$)"),
+    re.compile(rf"(?:^|\s)-genv\s{{1,20}}{_NAME}\s{{1,20}}{VALUE}"),
 )
-_ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
+#: variables that count in commands, too
+_IN_COMMANDS = re.compile(r"(?:NCCL|UCX|GLOO)_[A-Z0-9_]+")
 
 
 def parse_template(path: str, template: Resource, count: int, namespace: str, replaced: Provenance) -> PodTemplate:
@@ -112,11 +115,11 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
     for key in ("name", "image"):
         if not item.get(key):
             raise ResourceError(f"{path}: {key} is missing")
-    variables = [_parse_variable(entry, path) for entry in parse_entries(item, "env", path)]
+    variables = _parse_variables(item, path)
     words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
-    variables += [
-        Variable(name, _parse_literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)
-    ]
+    known = {variable.name: variable.value for variable in variables}
+    settings = find_settings(words, known)
+    variables += [Variable(name, value, f"{path}.command") for name, value in settings if _IN_COMMANDS.fullmatch(name)]
     for variable in variables:
         number = (variable.value or "").count(",") + 1 if variable.name in _LISTS else 0
         if number > _MOST_NAMES:
@@ -153,6 +156,7 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
             if entry.get("hostPort")
         ),
         exported=exported,
+        torchruns=parse_torchrun(words, {**known, **dict(settings)}, f"{path}.command"),
     )
 
 
@@ -170,7 +174,7 @@ def _list_exported(words: str, own: typing.Sequence[Variable], path: str) -> tup
         for match in pattern.finditer(words):
             name, text = match.groups()
             if text is not None or name in mine:
-                value = mine.get(name) if text is None else _parse_literal(text)
+                value = mine.get(name) if text is None else expand_word(text, mine)
                 found[name] = Variable(name, value, f"{path}.command")
     return tuple(found.values())
 
@@ -193,18 +197,24 @@ def _read_mount_path(mount: Resource, path: str) -> str:
     return str(mount["mountPath"]).rstrip("/")
 
 
-def _parse_variable(entry: Resource, path: str) -> Variable:
-    if not entry.get("name"):
-        raise ResourceError(f"{path}.env: a variable has no name")
-    value = None if entry.get("valueFrom") else str(entry.get("value") if entry.get("value") is not None else "")
-    return Variable(str(entry["name"]), value, f"{path}.env")
+def _parse_variables(item: Resource, path: str) -> list[Variable]:
+    """Return the variables in env of a container. Kubernetes replaces ``$(NAME)`` by the value of a variable that is
+    listed before. [k8s.io/api core/v1 EnvVar]
 
-
-def _parse_literal(text: str) -> typing.Optional[str]:
-    """Return the value that a shell command assigns by the text after ``NAME=``, without its quotes. Return None if the
-    value is unknown, because the shell computes it (``$`` or backquotes).
+    :param item: container
+    :param path: path of the container in the job, for messages
+    :raises ResourceError: a variable has no name
     """
-    return None if "$" in text or "`" in text else text.strip("\"'")
+    found: list[Variable] = []
+    known: dict[str, typing.Optional[str]] = {}
+    for entry in parse_entries(item, "env", path):
+        if not entry.get("name"):
+            raise ResourceError(f"{path}.env: a variable has no name")
+        name, text = str(entry["name"]), str(entry.get("value") if entry.get("value") is not None else "")
+        value = None if entry.get("valueFrom") else expand_listed(text, known)
+        known[name] = value
+        found.append(Variable(name, value, f"{path}.env"))
+    return found
 
 
 def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:

@@ -72,6 +72,8 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
             nodes = trainer.get("numNodes") or mapping_at(spec, "mlPolicy").get("numNodes")
             if nodes is not None and pod:
                 item["template"]["spec"]["parallelism"] = nodes
+                # the trainer sets both numbers
+                item["template"]["spec"].pop("completions", None)
             for container in items_of(mapping_at(pod, "spec"), "containers", name):
                 if container.get("name") == _TRAINER:
                     if trainer.get("resourcesPerNode"):

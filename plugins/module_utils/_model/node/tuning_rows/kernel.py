@@ -68,9 +68,12 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel_log",
         "kernel",
         "kernel log since the boot, searched for faults of GPUs (nvidia, amdgpu), HCAs (mlx5, bnxt) and PCIe",
-        "Hardware or its driver has failed. Such a fault usually recurs under load.",
-        "Search dmesg on the node for the PCI function. NVIDIA's list of Xid errors explains each number. Reset or"
-        " replace the device, then reboot the node, which clears the kernel log.",
+        "A device, its driver or a program has failed since the node started. A fault of hardware usually recurs under"
+        " load. A program can cause some Xid errors, such as 13, and the link repairs PCIe errors that are corrected.",
+        "Search dmesg on the node for the PCI function, and find the Xid in NVIDIA's Xid catalog"
+        " (docs.nvidia.com/deploy/xid-errors). If its action is RESTART_APP, correct the program. If PCIe errors are"
+        " corrected ones, act only if they increase. Otherwise drain the node, reset or replace the device, and reboot"
+        " the node, which clears the kernel log.",
         "none",
         "none",
         source="azurehpc-health-checks, imbue-ai/cluster-health, leptonai/gpud",
