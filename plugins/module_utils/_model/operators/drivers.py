@@ -92,6 +92,7 @@ class DriverChange:
         other than In, NotIn, Exists and DoesNotExist are left out
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
     :ivar limit: origin of ``at_once``; empty for the upgradePolicy of the policy
+    :ivar nodes: names of the nodes; None if their labels determine them
     :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
@@ -103,6 +104,7 @@ class DriverChange:
     kept_out: tuple[Subdomain, ...] = ()
     all_pods: bool = False
     limit: str = ""
+    nodes: typing.Optional[tuple[Subdomain, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,11 +115,13 @@ class OperatorUpgrade:
     :ivar operator: name of the operator; an operator without a driver restarts nothing
     :ivar text: the upgrade, as text, such as ``chart gpu-operator-v26.3.0 -> v26.3.3``
     :ivar driver: fields of ``spec.driver`` of the ClusterPolicy that the upgrade sets; empty if it sets none
+    :ivar creates: name of the ClusterPolicy that the run creates, instead of an upgrade; empty for an upgrade
     """
 
     operator: str
     text: str
     driver: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    creates: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
