@@ -222,7 +222,8 @@ def is_everywhere(kind: str, item: Resource) -> bool:
     """
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
-        return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF) and _is_made(item)
+        token, pull = (annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
+        return pull or (token and _is_made(item))
     if kind == "ConfigMap" and (_LEADER in annotations or labels_of(item).get(_CERTIFICATES) == "true"):
         return True
     return name_of(item) in _EVERYWHERE.get(kind, ()) or (
