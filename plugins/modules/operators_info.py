@@ -22,6 +22,9 @@ options:
   job:
     description: The variable C(rdma_job). A job needs operators of its own.
     type: raw
+  waivers:
+    description: The variable C(rdma_waivers), for a driver that RV(configurations) would load.
+    type: raw
   nodes:
     description: Nodes that take part. The default is all nodes of the run, if O(facts_dir) and O(run) are set.
     type: list
@@ -155,8 +158,8 @@ packages:
   type: list
   elements: dict
 configurations:
-  description: Objects without which operators that OLM installed do nothing, and that are missing. For
-    M(linerate.rdma.custom_resources).
+  description: Objects without which operators that a run installed by OLM do nothing, and that are missing. For
+    M(linerate.rdma.custom_resources). RV(operators.left) has those that are left to an admin.
   returned: success
   type: list
   elements: dict
@@ -230,6 +233,10 @@ operators:
       description: The value of O(leave).
       type: list
       elements: str
+    left:
+      description: Operators whose configuration object the run does not create, each with the reason C(why) and the
+        C(command) that creates it.
+      type: dict
     versions:
       description: Version that the module would have installed, of each operator with a known one.
       type: dict
@@ -254,56 +261,38 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, renew_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import Mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import (
+    OperatorUpgrade,
+    UpgradeEffect,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
-    OperatorChart,
     OperatorsSeen,
     UntrustedNamespace,
     job_needs,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operator_namespaces import (
     examine,
     find_absent,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import (
     by_olm,
-    list_examples,
     observe,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
-    collect_values_on_mirror,
-    merge,
-    place_chart_on_mirror,
-)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
-from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.operators import render_configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.configurations import plan_configurations
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.mirrored_releases import on_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgrade_effect import read_upgrade_effect
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operators import (
     wait_until_all_serve,
 )
 
 #: lists that the role goes through
 KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrusted", "absent")
-
-
-def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
-    """Return a Helm release with its chart and its images replaced by their copies on the mirror.
-
-    :param release: the release as planned from the public registries
-    :param helm: name or path of helm
-    :raises RdmaError: the chart is not on the mirror, or Helm is not installed
-    """
-    chart = place_chart_on_mirror(
-        OperatorChart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
-    )
-    images = collect_values_on_mirror(default_values(helm, chart), mirror)
-    return dataclasses.replace(
-        release, chart=chart.reference, repository=chart.repository, values=merge(images, release.values)
-    )
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -317,14 +306,20 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     cluster = connect(module)
     olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
 
+    def ask(upgrade: OperatorUpgrade) -> UpgradeEffect:
+        waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+        return read_upgrade_effect(cluster, upgrade, nodes, intent.cluster, waivers)
+
     def read_operators(on: Cluster = cluster) -> OperatorsSeen:
-        return dataclasses.replace(
+        found = dataclasses.replace(
             observe(on, intent, job, nodes, olm, wishes.name_packages()),
             untrusted=untrusted,
             install=options["install"],
             leave=wishes.leave,
             versions=plan.list_versions(wishes, olm),
         )
+        # the wait leaves these out
+        return dataclasses.replace(found, left=plan_configurations(on, intent, found, wishes, None)[1])
 
     untrusted: dict[str, UntrustedNamespace] = {}
     absent: tuple[str, ...] = ()
@@ -346,17 +341,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if intent.cluster.mirror:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
-    lacking = plan.list_unconfigured_operators(intent, seen, wishes)
-    made = [
-        render_configuration(item, where, intent, job, list_examples(cluster, item, seen.packages.get(item.name, ())))
-        for item, where in lacking
-    ]
+    made, left = plan_configurations(cluster, intent, seen, wishes, ask if options["install"] else None)
+    seen = dataclasses.replace(seen, left=left)
     return {
         "table": list(plan.list_rows(intent, seen, nodes)),
         "releases": to_data(releases),
         "namespaces": [{"fabric": "", "object": item} for item in plan.list_namespaces(releases)],
         "packages": list(plan.list_packages(intent, seen, wishes)),
-        "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
+        "configurations": [{"fabric": "", "object": item} for item in made],
         "untrusted": sorted(untrusted),
         "absent": list(absent),
         "drains": plan.may_restart_drivers(intent, seen, wishes),
@@ -370,6 +362,7 @@ def main() -> None:
             **INTENT_SPEC,
             **LEASE_SPEC,
             job={"type": "raw"},
+            waivers={"type": "raw"},
             nodes={"type": "list", "elements": "str", "default": []},
             by={"type": "str", "choices": ["auto", "helm", "olm"], "default": "auto"},
             charts={"type": "dict", "default": {}},

@@ -13,6 +13,8 @@ The kubelet reports a lost runtime after 30 s, so the Node alone proves nothing 
 from __future__ import annotations
 
 import datetime
+import re
+import shlex
 import time
 import typing
 
@@ -27,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import mark_outside
 
 #: the unit as it is after the restart, which reads the files of units as well
-SHOW = "systemctl daemon-reload && systemctl show containerd --property=MainPID,KillMode"
+SHOW = "systemctl daemon-reload && systemctl show containerd --property=MainPID,KillMode,BoundBy,RequiredBy,ConsistsOf"
 #: the configuration, decoded by the program of the unit and not used. The process has the options of the unit
 DUMP = "xargs -0 sh -c 'exec \"$@\" config dump' containerd < /proc/{pid}/cmdline 2>&1 >/dev/null"
 DUMP_OF_DEFAULT = "containerd config dump 2>&1 >/dev/null"
@@ -43,6 +45,8 @@ READY_ALONE = 420.0
 REPORTED = 45.0
 #: characters of what a node answers
 _MOST = 500
+#: name of a unit, and units that are examined
+_UNIT, _MOST_UNITS = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}"), 50
 _CRI = ("io.containerd.grpc.v1", "cri")
 _AGAIN = "Then run the stage again"
 #: runs a command, and has its ``rc`` and ``stdout``
@@ -90,6 +94,7 @@ class ContainerdRestart:
                 "Run systemctl edit containerd on the node, and set KillMode=process in the section [Service]."
                 f" {_AGAIN}",
             )
+        self._refuse_bound(unit)
         pid = unit.get("MainPID", "")
         has_process = pid.isascii() and pid.isdigit() and len(pid) < 10 and int(pid) > 0
         code, text = self._ask(DUMP.format(pid=pid) if has_process else DUMP_OF_DEFAULT)
@@ -100,6 +105,24 @@ class ContainerdRestart:
                 f" dump prints the configuration on the node. {_AGAIN}",
             )
         self._kubelet = self._ask(KUBELET)[0] == 0
+
+    def _refuse_bound(self, unit: typing.Mapping[str, str]) -> None:
+        """Verify that systemd stops or restarts no running unit with containerd, such as docker.service of older
+        releases. The kubelet is awaited after the restart, and containers continue without it.
+
+        :param unit: properties of the unit of containerd
+        :raises RdmaError: systemd stops or restarts another unit
+        """
+        named = {name for key in ("BoundBy", "RequiredBy", "ConsistsOf") for name in unit.get(key, "").split()}
+        others = sorted(name for name in named - {"kubelet.service"} if _UNIT.fullmatch(name))[:_MOST_UNITS]
+        active = [name for name in others if self._ask(f"systemctl is-active -- {shlex.quote(name)}")[0] == 0]
+        if active:
+            raise RdmaError(
+                f"systemd stops or restarts these units together with containerd: {', '.join(active)}."
+                " containerd was not restarted",
+                "Stop these units on the node if they are not needed, or restart containerd at a time when they may"
+                f" stop. {_AGAIN}",
+            )
 
     def wait(self) -> None:
         """Wait after the restart until the CRI plugin of containerd runs, the kubelet runs if it ran before, and the

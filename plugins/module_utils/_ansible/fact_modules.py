@@ -6,6 +6,7 @@ fact, and Ansible gets only the parts that do not grow with the number of nodes.
 
 from __future__ import annotations
 
+import os
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -18,6 +19,8 @@ from .._model.kubernetes.observers import ObserversFacts, load_observers
 from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
 from .._store.files import FileError
+from .._store.history import find_folder as find_run_folder
+from .._store.history import list_kept
 from .._store.run_start import read_start
 from .module import run
 
@@ -172,17 +175,33 @@ def read_nics_in_use(module: AnsibleModule) -> NicUses:
 
 
 def read_last_nics_in_use(report_dir: typing.Optional[str]) -> NicUses:
-    """Return the use of NICs by the nodes themselves, from the last run in a report folder. The use is unknown if the
-    folder has no readable run, or a run without stage network.
+    """Return the use of NICs by the nodes themselves, from the newest run in a report folder that had stage network.
+    The use is unknown if the folder has no such run, or if the fact of that run cannot be read.
 
     :param report_dir: report folder of the stages; None if there is none
     """
     try:
-        start = read_start(report_dir) if report_dir else None
-        fact = FactFolder(report_dir, start.run).value("network_objects") if report_dir and start else None
-        return _parse_nic_uses(fact)
+        for path in _list_run_folders(report_dir) if report_dir else ():
+            start = read_start(path)
+            folder = FactFolder(path, start.run) if start else None
+            # a fact that cannot be read does not make an older one true
+            if folder is not None and os.path.lexists(folder.path("network_objects")):
+                found = folder.read("network_objects")
+                if found is not None:
+                    return _parse_nic_uses(found.value)
     except RdmaError:
         return NicUses({}, None, {})
+    return NicUses({}, None, {})
+
+
+def _list_run_folders(report_dir: str) -> typing.Iterator[str]:
+    """Yield the folder of the last run and those of the kept runs, the newest first.
+
+    :param report_dir: report folder of the stages
+    :raises FileError: the folder of the kept runs cannot be read
+    """
+    yield report_dir
+    yield from (find_run_folder(report_dir, name) for name in reversed(list_kept(report_dir)))
 
 
 def _parse_nic_uses(fact: typing.Any) -> NicUses:

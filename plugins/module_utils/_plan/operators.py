@@ -29,6 +29,7 @@ from .._model.operators.operators import (
     OperatorsSeen,
     list_needed_operators,
 )
+from .._model.operators.sriov_operator import OlmObject
 from .._model.run.findings import FAIL
 from .._render.cluster.names import MANAGED_BY, Object
 from .._render.cluster.operators import render_worker_sources
@@ -311,9 +312,9 @@ def _requests_version(operator: Operator, wishes: OperatorRequests) -> bool:
 
 def list_unconfigured_operators(
     intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests
-) -> tuple[tuple[Operator, str], ...]:
-    """Return the operators, each with its namespace, that OLM has installed but that have no configuration object yet.
-    Without this object they do nothing.
+) -> tuple[tuple[Operator, OlmObject], ...]:
+    """Return the operators, each with its ClusterServiceVersion, that OLM has installed but that have no configuration
+    object yet. Without this object they do nothing.
 
     :param seen: state of the operators in the cluster
     :param wishes: settings with which the user changes the installation of the operators
@@ -333,8 +334,25 @@ def list_unconfigured_operators(
             and row.operator.configuration
             and all(item.kind != row.operator.configuration for item in seen.configurations)
         ):
-            found.append((row.operator, done[0].namespace))
+            # where a run and another client have installed it, the version of the run counts
+            found.append((row.operator, next((item for item in done if is_installed_by_run(item, seen)), done[0])))
     return tuple(found)
+
+
+def is_installed_by_run(version: OlmObject, seen: OperatorsSeen) -> bool:
+    """Return whether a Subscription of the collection has installed a ClusterServiceVersion. Only then a run configures
+    the operator, because an admin who installed it decides on the configuration.
+
+    :param version: the ClusterServiceVersion
+    :param seen: state of the operators in the cluster
+    """
+    return any(
+        item.kind == "Subscription"
+        and item.ours
+        and (item.namespace, item.version) == (version.namespace, version.name)
+        for items in seen.packages.values()
+        for item in items
+    )
 
 
 def _list_prefixes(operator: Operator, wishes: OperatorRequests) -> tuple[str, ...]:

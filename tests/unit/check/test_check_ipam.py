@@ -179,6 +179,36 @@ def test_pools_of_nv_ipam(pool: typing.Optional[SharedPool], create: bool, statu
     assert said in finding.measured
 
 
+THEIRS = UsedNetwork("attachment", "10.0.0.0/24", "team-x/net", "nv-ipam")
+
+
+@pytest.mark.parametrize(
+    ("pods", "taken", "status", "said"),
+    [
+        (("jobs/train",), (), "fail", "used by Pod jobs/train"),
+        ((), (THEIRS,), "fail", "used by NetworkAttachmentDefinition team-x/net"),
+        # a network of the intent without a running pod, and another pool
+        ((), (dataclasses.replace(THEIRS, owner="test/net"),), "warn", "for 2 nodes"),
+        ((), (dataclasses.replace(THEIRS, network="10.9.0.0/24"),), "warn", "for 2 nodes"),
+    ],
+)
+def test_a_pool_in_use_is_not_changed_without_a_waiver(
+    pods: tuple[str, ...], taken: tuple[UsedNetwork, ...], status: str, said: str
+) -> None:
+    there = dataclasses.replace(SHARED, share=50, pods=pods)
+    seen = dataclasses.replace(FREE, pools=(there,), taken=(*FREE.taken, *taken))
+    ipam = {**POOL, "pool": {**POOL["pool"], "create": True}}
+    finding = found(seen, "network.address_pool", ipam=ipam)
+    assert finding.status == status and said in finding.measured
+    refused = list_refused_fabrics(intent(ipam=ipam), [finding])
+    assert bool(refused) is (status == "fail")
+    waiver = [{"check": "network.address_pool", "subject": "storage", "reason": "no job runs"}]
+    assert list_refused_fabrics(intent(waiver, ipam=ipam), [finding]) == {}
+    if pods:
+        unused = dataclasses.replace(seen, pools=(dataclasses.replace(there, nodes=()),))
+        assert found(unused, "network.address_pool", ipam=ipam).status == "pass"
+
+
 def test_what_could_not_be_compared_is_said() -> None:
     blind = AddressFacts(errors=("GET /api/v1/pods: forbidden",), unclear=("a/b: its configuration is no JSON",))
     found_there = {finding.subject: finding.status for finding in check(intent(), NODES, blind)}

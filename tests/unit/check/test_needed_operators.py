@@ -363,6 +363,13 @@ def olm_object(kind: str, operator: str, phase: str, version: str = "1") -> OlmO
     return OlmObject(kind, f"{package.csv}v1", package.namespace, phase, "", version, named)
 
 
+def installed_by_olm(operator: str, ours: bool = True) -> tuple[OlmObject, ...]:
+    """The ClusterServiceVersion of an operator, and the Subscription that installed it."""
+    version = olm_object("ClusterServiceVersion", operator, "Succeeded")
+    subscription = olm_object("Subscription", operator, "AtLatestKnown", version.name)
+    return version, dataclasses.replace(subscription, ours=ours)
+
+
 def test_packages_where_the_cluster_has_olm() -> None:
     seen = seen_of(olm=True, job=JOB)
     assert made(ALL, seen) == {}
@@ -426,19 +433,16 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
 
 
 def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_one() -> None:
-    done = {
-        name: (olm_object("ClusterServiceVersion", name, "Succeeded"),)
-        for name in ("node-feature-discovery", "sriov-network-operator")
-    }
+    done = {name: installed_by_olm(name) for name in ("node-feature-discovery", "sriov-network-operator")}
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
     lacking = plan.list_unconfigured_operators(SRIOV, seen, OperatorRequests())
-    assert [(operator.name, namespace) for operator, namespace in lacking] == [
+    assert [(operator.name, version.namespace) for operator, version in lacking] == [
         ("node-feature-discovery", "openshift-nfd"),
         ("sriov-network-operator", "openshift-sriov-network-operator"),
     ]
-    made_of = [render_configuration(operator, namespace, SRIOV, None, ()) for operator, namespace in lacking]
+    made_of = [render_configuration(operator, item.namespace, SRIOV, None, ()) for operator, item in lacking]
     assert [item["metadata"]["name"] for item in made_of if item] == ["nfd-instance", "default"]
     assert yaml.safe_load((made_of[0] or {})["spec"]["workerConfig"]["configData"])["sources"]["pci"][
         "deviceLabelFields"

@@ -92,6 +92,16 @@ def test_pods_that_come_and_go_meanwhile_are_no_leaks() -> None:
     assert observe(typing.cast(Cluster, api), OURS).leaks == ()
 
 
+def test_running_pods_with_an_address_of_a_pool_of_nv_ipam_are_its_users() -> None:
+    spec = {"subnet": "10.79.0.0/24", "perNodeBlockSize": 8}
+    pool = {"kind": "IPPool", "metadata": {"name": "p", "namespace": "ops"}, "spec": spec}
+    pods = [attached("a", ["10.79.0.2"]), attached("b", ["10.80.0.2"]), attached("c", ["10.79.0.3"], "Succeeded")]
+    api = Api(Pod=pods)
+    api.kinds["IPPool.nv-ipam.nvidia.com"] = [pool]
+    (found,) = observe(typing.cast(Cluster, api), OURS).pools
+    assert found.pods == ("training/a",)
+
+
 def test_pods_inside_of_a_range_are_evidence() -> None:
     facts = observe(typing.cast(Cluster, Api(Pod=[pod("a", "10.244.0.5"), pod("b", "10.79.0.9")])), OURS)
     assert facts.taken == (UsedNetwork("pods", "10.79.0.9/32", "pod training/b"),)

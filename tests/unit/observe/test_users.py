@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import (
+    find_gpu_pods,
     find_sriov_users,
     fold_users,
     keep_operator,
@@ -62,3 +63,29 @@ def test_what_may_not_be_listed_keeps_nothing_secret() -> None:
 def test_of_many_some_are_named() -> None:
     users = fold_users([f"SriovNetwork ops/{number}" for number in range(500)])
     assert len(users) == 21 and keep_operator("operator x", users).why.endswith("ops/19, 480 more")
+
+
+@pytest.mark.parametrize(
+    ("spec", "counts"),
+    [
+        *(({"name": name}, True) for name in ("nvidia.com/gpu", "nvidia.com/pgpu", "nvidia.com/GH100_H100_SXM5_80GB")),
+        ({"name": "nvidia.com/NVIDIA_A100-40C"}, True),
+        ({"name": "rdma/shared"}, False),
+        ({"name": "cpu", "runtime": "kata-qemu-nvidia-gpu"}, True),
+        ({"name": "cpu", "runtime": "kata"}, False),
+    ],
+)
+def test_gpus_of_virtual_machines_keep_the_operator_of_gpus(spec: dict[str, str], counts: bool) -> None:
+    containers = [{"name": "c", "resources": {"limits": {spec["name"]: "1"}}}]
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "vm", "namespace": "team"},
+        "spec": {"nodeName": "n1", "containers": containers, "runtimeClassName": spec.get("runtime")},
+        "status": {"phase": "Running"},
+    }
+
+    class Pods:
+        def pages(self, _kind: str, **_options: bool) -> typing.Iterator[typing.Any]:
+            return iter([pod])
+
+    assert find_gpu_pods(typing.cast(Cluster, Pods())) == (["Pod team/vm"] if counts else [])

@@ -336,3 +336,15 @@ def test_no_further_node_is_restarted_after_one_is_lost(tmp_path: pathlib.Path) 
 def test_all_nodes_are_restarted_if_none_is_lost(tmp_path: pathlib.Path) -> None:
     ran, said = play(tmp_path, "ok")
     assert ran == [*NODES] and "fatal" not in said, said
+
+
+def test_containerd_is_not_restarted_if_systemd_stops_another_unit_with_it(machine: Machine) -> None:
+    unit = "MainPID=812\nKillMode=process\nBoundBy=docker.service kubelet.service\nRequiredBy=idle.service\n"
+    machine.answers["systemctl daemon-reload"] = (0, f"{unit}ConsistsOf=\n")
+    machine.answers["systemctl is-active -- docker.service"] = (0, "active\n")
+    machine.answers["systemctl is-active -- idle.service"] = (3, "inactive\n")
+    with pytest.raises(RdmaError, match="together with containerd: docker.service"):
+        machine.restart().check()
+    assert all(key in machine.asked[0] for key in ("BoundBy", "RequiredBy", "ConsistsOf"))
+    machine.answers["systemctl is-active -- docker.service"] = (3, "inactive\n")
+    machine.restart().check()

@@ -63,12 +63,24 @@ def test_a_nic_that_its_node_needs_is_not_reset_without_a_waiver(use: str, key: 
     assert f"ens1 carries {use}" in warning
 
 
-def test_other_and_unknown_uses_of_a_reset_nic_are_a_warning() -> None:
+def test_other_uses_of_a_reset_nic_are_a_warning() -> None:
     for use in (BOND, STORAGE):
         (warning,) = gate(sriov(disruption="drain"), KnownUses({"a0": {PF: use}}), A0, torn())
         assert f"ens1 carries {use}" in warning
-    (warning,) = gate(sriov(disruption="drain"), None, A0, torn())
-    assert "resets NICs of a0, whose default route is unknown: ens1" in warning
+
+
+def test_an_unknown_use_of_a_reset_nic_refuses_the_teardown_without_a_waiver() -> None:
+    with pytest.raises(RdmaError, match="a0: ens1 may carry the default route") as told:
+        gate(sriov(disruption="drain"), None, A0, torn())
+    assert "'teardown a0 ens1'" in str(told.value)
+    waived = KnownUses(waivers=(Waiver("network.lint_uplink", "console", "teardown a0 ens1"),))
+    (warning,) = gate(sriov(disruption="drain"), waived, A0, torn())
+    assert "ens1 may carry the default route" in warning
+    # its link stays
+    kept = torn("legacy")
+    for part in ("spec", "status"):
+        kept[part]["interfaces"][0]["mtu"] = 1500
+    assert gate(sriov(disruption="drain"), None, A0, kept) == []
 
 
 _BRIDGED = {"type": "bridge", "bridge": "br1"}
@@ -153,3 +165,15 @@ def test_the_last_run_of_the_stages_tells_the_uses(tmp_path: pathlib.Path) -> No
     assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {PF: UPLINK}}, {"a0": {"ens1": UPLINK}})
     pathlib.Path(folder.path("network_objects")).write_text(json.dumps({"value": 5}), encoding="utf-8")
     assert read_last_nics_in_use(str(tmp_path)) == ({}, None)
+
+
+def test_a_later_run_without_stage_network_hides_no_use(tmp_path: pathlib.Path) -> None:
+    for number, value in enumerate(("ens1", "ens2", "")):
+        run = f"2026010{number + 1}T000000Z-00000{number}"
+        for path in (tmp_path, tmp_path / "runs" / run):
+            path.mkdir(parents=True, exist_ok=True)
+            folder = FactFolder(str(path), run)
+            folder.begin(RunStart(run, f"2026-01-0{number + 1}T00:00:00Z", nodes=("a0",)))
+            if value:
+                folder.write("network_objects", value={"in_use": {"a0": {value: UPLINK}}, "driven": {}})
+    assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {"ens2": UPLINK}}, {})

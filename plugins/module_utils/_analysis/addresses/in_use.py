@@ -80,7 +80,7 @@ def check(
         if isinstance(pool, Pool):
             findings.append(_check_free(fabric, pool, nodes, seen))
         else:
-            findings.append(check_pool(fabric, pool, nodes, seen))
+            findings.append(check_pool(fabric, pool, nodes, seen, taken))
         overlaps = find_overlaps(ipam, pool.network, [*known, *list_host_networks(fabric, pool, hosts)])
         overlapping.append((fabric.name, overlaps))
         findings.append(_check_overlap(fabric, pool.network, len(known), overlaps))

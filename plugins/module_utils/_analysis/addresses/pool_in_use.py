@@ -12,7 +12,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.networks import NvIpamPool
-from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool
+from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.networks.nv_ipam import Blocks
 from .overlaps import is_pool
@@ -21,11 +21,18 @@ from .overlaps import is_pool
 SHOWN = 5
 
 
-def check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
+def check_pool(
+    fabric: Fabric,
+    pool: Blocks,
+    nodes: typing.Sequence[str],
+    seen: AddressFacts,
+    others: typing.Iterable[UsedNetwork] = (),
+) -> Finding:
     """Check for nv-ipam that the pool exists, that it matches the intent, and that each node has a share of it.
 
     :param pool: nv-ipam pool of the fabric
     :param seen: addresses that are in use in the cluster
+    :param others: networks in use, without those of the intent
     """
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
@@ -57,7 +64,13 @@ def check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: 
         f" {count_of(len(found.nodes), 'node')}"
     )
     if (found.network, found.share) != (str(pool.network), share):
-        return _check_other(fabric, found, measured, expected, wanted.create)
+        users = [
+            f"NetworkAttachmentDefinition {item.owner}"
+            for item in others
+            if (item.kind, item.ipam, item.network) == ("attachment", "nv-ipam", found.network)
+        ]
+        users += [f"Pod {name}" for name in found.pods]
+        return _check_other(fabric, found, users, (measured, expected), wanted.create)
     missing = sorted(set(nodes) - set(found.nodes))
     if not missing:
         return build_pass("network.address_pool", fabric.name, measured, expected)
@@ -100,15 +113,19 @@ def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
     )
 
 
-def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
+def _check_other(
+    fabric: Fabric, found: SharedPool, users: typing.Sequence[str], texts: tuple[str, str], create: bool
+) -> Finding:
     """Return the finding about a pool of nv-ipam in the cluster that differs from the intent: a failure if the run does
-    not create pools, otherwise a warning if nodes have addresses of it.
+    not create pools, or if nodes have addresses of it and it has users. Otherwise a warning if nodes have addresses of
+    it.
 
     :param found: the pool in the cluster
-    :param measured: description of that pool
-    :param expected: pool that the intent requires, in words
+    :param users: pods with addresses of the pool, and networks of others that take their addresses from it
+    :param texts: description of that pool, and the pool that the intent requires, in words
     :param create: whether the run creates and changes the pool
     """
+    measured, expected = texts
     if not create:
         why = (
             "The pool in the cluster differs from the intent, so the address count of the intent does not apply to it."
@@ -128,6 +145,17 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
         "The run changes the pool to the values of the intent. nv-ipam then discards the address blocks of all nodes."
         " Running pods keep their addresses, but nv-ipam may give the same addresses to other pods."
     )
+    if users:
+        return Finding(
+            "network.address_pool",
+            fabric.name,
+            FAIL,
+            f"{measured}; used by {join_first(users, SHOWN)}",
+            expected,
+            why,
+            "Stop these pods and remove these networks, or set a new pool.name. If duplicate addresses are acceptable,"
+            f" add a waiver for network.address_pool with the subject '{fabric.name}'. Then run stage network again.",
+        )
     return Finding(
         "network.address_pool",
         fabric.name,

@@ -37,6 +37,8 @@ def list_driver_nodes(
     :param nodes: nodes of the cluster
     :param inventory: names of the nodes of the inventory
     """
+    if change.nodes is not None:
+        return change.nodes
     if change.action == "reload":
         # the operator sets both labels itself, so without them it runs no driver
         return tuple(

@@ -131,6 +131,8 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
             f"OLM has installed the operator, but the operator has no effect without a {operator.configuration}."
             f" {operator.lack}"
         )
+        if operator.name in seen.left:
+            return _report_left(row, seen, f"installed, no {operator.configuration}")
         create = f"reate a {operator.configuration} (namespace {namespace}), then run stage operators again."
         remedy = f"C{create}" if seen.install else f"Set operators_install to true, or c{create}"
         return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
@@ -188,6 +190,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             f"{measured}; {operator.configuration}:"
             f" {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
         )
+        if not states and operator.name in seen.left:
+            return _report_left(row, seen, measured)
         if not states:
             effect = operator.lack.partition(", ")[2]
             why = f"Without a {operator.configuration} the operator does nothing: {effect}"
@@ -239,6 +243,18 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             CHECK, operator.name, WARN, measured, expected, why, f"{name_way_to_trust(untrusted.namespace)} {_AGAIN}"
         )
     return build_pass(CHECK, operator.name, measured, expected)
+
+
+def _report_left(row: Needed, seen: OperatorsSeen, measured: str) -> Finding:
+    """Return the finding about an operator whose configuration object the run does not create.
+
+    :param row: the required operator
+    """
+    operator, left = row.operator, seen.left[row.operator.name]
+    expected = f"one installation that is ready, with a {operator.configuration}, for {', '.join(row.why)}"
+    why = f"{left.why} The operator has no effect without it. {operator.lack}"
+    remedy = f"Review these fields, change them as your cluster requires, and run {left.command}. {_AGAIN}"
+    return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
 
 
 def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
@@ -331,7 +347,7 @@ def list_missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str
     """Return one line for each required operator that is not ready yet, with its state.
 
     The stage waits until no line is left. An operator that the run does not install because its namespace is not
-    trusted is left out, since a wait would not help.
+    trusted, or does not configure, is left out, since a wait would not help.
 
     :param seen: operators that the cluster has
     :param nodes: names of the nodes that take part
@@ -339,6 +355,6 @@ def list_missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str
     late = [
         finding
         for finding in check(intent, seen, nodes)
-        if finding.status in (FAIL, UNKNOWN) and finding.subject not in seen.untrusted
+        if finding.status in (FAIL, UNKNOWN) and finding.subject not in {*seen.untrusted, *seen.left}
     ]
     return tuple(f"{finding.subject}: {finding.measured}" for finding in late)

@@ -62,6 +62,7 @@ class SharedPool:
     :ivar network: network of the pool in CIDR form
     :ivar share: perNodeBlockSize of an IPPool, perNodeNetworkPrefix of a CIDRPool
     :ivar nodes: nodes that have a share
+    :ivar pods: pods with an address of the network, at most 20, as namespace/name
     """
 
     kind: Word
@@ -70,6 +71,7 @@ class SharedPool:
     network: Network
     share: int
     nodes: tuple[Subdomain, ...] = ()
+    pods: tuple[str, ...] = ()
 
 
 #: kind of the pools of whereabouts, which have the leases of addresses

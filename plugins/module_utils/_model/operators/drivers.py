@@ -92,6 +92,7 @@ class DriverChange:
         other than In, NotIn, Exists and DoesNotExist are left out
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
     :ivar limit: origin of ``at_once``; empty for the upgradePolicy of the policy
+    :ivar nodes: names of the nodes; None if their labels determine them
     :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
@@ -103,6 +104,7 @@ class DriverChange:
     kept_out: tuple[Subdomain, ...] = ()
     all_pods: bool = False
     limit: str = ""
+    nodes: typing.Optional[tuple[Subdomain, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +118,7 @@ class OperatorUpgrade:
     :ivar namespace: namespace of the SR-IOV network operator; empty for the operators of NVIDIA, whose objects have no
         namespace
     :ivar mode: configurationMode of the SriovOperatorConfig that the upgrade sets; empty if it sets none
+    :ivar creates: name of the ClusterPolicy that the run creates, instead of an upgrade; empty for an upgrade
     """
 
     operator: str
@@ -123,6 +126,7 @@ class OperatorUpgrade:
     driver: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     namespace: Label = ""
     mode: Word = ""
+    creates: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

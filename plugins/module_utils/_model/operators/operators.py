@@ -246,6 +246,18 @@ class UntrustedNamespace:
 
 
 @dataclasses.dataclass(frozen=True)
+class LeftConfiguration:
+    """The configuration object of an operator that a run does not create.
+
+    :ivar why: reason, as a sentence
+    :ivar command: command that creates the object, with its fields
+    """
+
+    why: str
+    command: str
+
+
+@dataclasses.dataclass(frozen=True)
 class OperatorsSeen:
     """The operators in the cluster and their configuration, as the module operators_info found them.
 
@@ -263,6 +275,7 @@ class OperatorsSeen:
     :ivar install: whether the run installs missing operators (operators_install)
     :ivar leave: names of operators that the run does not install (operators_leave)
     :ivar versions: version that the run would install, by operator; operators whose chart is a folder are left out
+    :ivar left: operators that OLM has installed, and whose configuration object the run does not create
     """
 
     olm: bool = False
@@ -279,6 +292,7 @@ class OperatorsSeen:
     install: bool = False
     leave: tuple[str, ...] = ()
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    left: dict[str, LeftConfiguration] = dataclasses.field(default_factory=dict)
 
     @property
     def has_labels(self) -> bool:

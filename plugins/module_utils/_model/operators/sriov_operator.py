@@ -249,6 +249,7 @@ class OlmObject:
     :ivar message: reason why the object has not progressed, from its message or its conditions
     :ivar version: version of a ClusterServiceVersion; name of the ClusterServiceVersion that a Subscription installed
     :ivar package: package of a Subscription; empty for a ClusterServiceVersion
+    :ivar ours: whether it is a Subscription that a run created and that no other tool owns
     """
 
     kind: Word
@@ -258,6 +259,7 @@ class OlmObject:
     message: str = ""
     version: Version = ""
     package: Version = ""
+    ours: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import ipaddress
 import typing
 
@@ -25,6 +26,7 @@ from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource
 
+_IpAddress = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 #: nodes with a pod in a network that are named as evidence that it is in use. More say nothing new
 _SHOWN = 20
 #: attachments of a namespace, and networks of these, together
@@ -124,9 +126,13 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     taken, unclear = _read_used_networks(reader, pools)
     # the pods in between: a lease that is there before and after, and that no pod holds, is nobody's
     leases = _Leases(reader.leases())
+    users_of_pools = [_PodsOfPool(pool) for pool in pools]
     pods, shown = 0, [_PodsOfNetwork(network) for network in networks]
     for name, node, addresses, held in reader.pods():
         leases.remove_held(name, held)
+        numbers = [ipaddress.ip_address(text) for text in held or ()]
+        for users in users_of_pools:
+            users.add(name, numbers)
         pods += len(addresses)
         for text in addresses:
             for found in shown:
@@ -140,12 +146,31 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         (*taken, *inside),
         pods,
         leaks,
-        pools,
+        tuple(users.pool for users in users_of_pools),
         tuple(unclear),
         errors,
         tuple(reader.unread),
         tuple(dict.fromkeys(reader.unread_pools)),
     )
+
+
+class _PodsOfPool:
+    """The pods with an address of a pool of nv-ipam. Most pods have no address outside of the cluster network.
+
+    :ivar pool: the pool, with the pods that were passed to ``add`` so far
+    """
+
+    def __init__(self, pool: SharedPool) -> None:
+        self.pool, self._network = pool, ipaddress.ip_network(pool.network, strict=False)
+
+    def add(self, name: str, addresses: typing.Iterable[_IpAddress]) -> None:
+        """Add a pod if it has an address of the pool. Stop at the limit of pods.
+
+        :param name: namespace/name
+        :param addresses: addresses of the pod on all networks
+        """
+        if len(self.pool.pods) < _SHOWN and any(address in self._network for address in addresses):
+            self.pool = dataclasses.replace(self.pool, pods=(*self.pool.pods, name))
 
 
 class _Leases:

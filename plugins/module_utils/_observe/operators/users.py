@@ -18,7 +18,6 @@ from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
 from ..._model.kubernetes.scope_fields import find_pools
 from ..._model.operators.olm import DRIVER, IN_USE, NEEDED, RetainedObject
-from ..._model.operators.operators import GPU_RESOURCES
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, title_of, why_not_read
 from ..kubernetes.client import Cluster
@@ -227,8 +226,15 @@ def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
     return found
 
 
+#: prefix of the resources of GPUs, also of virtual machines (``nvidia.com/pgpu``, ``nvidia.com/GH100_H100_SXM5_80GB``)
+_OF_NVIDIA = "nvidia.com/"
+#: beginnings of the names of RuntimeClasses by which the GPU operator gives GPUs to pods
+_GPU_RUNTIMES = ("nvidia", "kata-qemu-nvidia", "kata-nvidia")
+
+
 def find_gpu_pods(cluster: Cluster) -> list[str]:
-    """Return the pods of all namespaces that use GPUs on a node and have not ended, as ``Pod namespace/name``. A pod
+    """Return the pods of all namespaces that use GPUs on a node and have not ended, as ``Pod namespace/name``. Each
+    resource of NVIDIA counts, because the names of passed-through GPUs and of vGPUs are those of their models. A pod
     that is too large to be read counts. A pod that uses a GPU by a ResourceClaim alone is not recognized.
 
     :raises ApiError: the API server refuses, or cannot be reached
@@ -245,7 +251,9 @@ def _uses_gpus(pod: Resource) -> bool:
     spec = mapping_at(pod, "spec")
     if not spec.get("nodeName") or mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False
-    return any(name.startswith(GPU_RESOURCES) for name in list_resource_names(spec))
+    if str(spec.get("runtimeClassName") or "").startswith(_GPU_RUNTIMES):
+        return True
+    return any(name.startswith(_OF_NVIDIA) for name in list_resource_names(spec))
 
 
 def list_resource_names(spec: Resource) -> set[str]:

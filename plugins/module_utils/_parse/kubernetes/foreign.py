@@ -48,6 +48,8 @@ _EVERYWHERE: dict[str, tuple[str, ...]] = {
 _CERTIFICATES = "config.openshift.io/inject-trusted-cabundle"
 #: annotations of a Secret that name the ServiceAccount whose credentials it holds
 _ACCOUNT_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account")
+#: managers that create Secrets for each ServiceAccount
+_MAKERS = ("kube-controller-manager", "openshift-controller-manager", "cluster-policy-controller")
 #: of a ConfigMap by which controllers elect a leader
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 #: of a ClusterServiceVersion that OLM shows in each namespace
@@ -220,11 +222,28 @@ def is_everywhere(kind: str, item: Resource) -> bool:
     """
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
-        return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
+        token, pull = (annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
+        return pull or (token and _is_made(item))
     if kind == "ConfigMap" and (_LEADER in annotations or labels_of(item).get(_CERTIFICATES) == "true"):
         return True
     return name_of(item) in _EVERYWHERE.get(kind, ()) or (
         kind == "ClusterServiceVersion" and _COPIED in labels_of(item)
+    )
+
+
+def _is_made(item: Resource) -> bool:
+    """Return whether a controller created the Secret of a ServiceAccount. From Kubernetes 1.24 on, a user creates such
+    a Secret for a token that does not expire. Its owner or the record of its first writer shows the controller.
+
+    :raises ResourceError: the metadata have an unexpected form
+    """
+    metadata = mapping_at(item, "metadata")
+    if metadata.get("ownerReferences"):
+        return True
+    # kube-controller-manager fills the Secret of a user too, by an update of data and metadata
+    return any(
+        str(record.get("manager")) in _MAKERS and "f:type" in mapping_at(record, "fieldsV1")
+        for record in items_of(metadata, "managedFields", title_of(item))
     )
 
 

@@ -10,13 +10,14 @@ controllers/object_controls.go TransformDriver, controllers/upgrade_controller.g
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.host import DriverOfNodes
 from ..._model.operators.drivers import DriverChange, OperatorUpgrade
-from ..._model.operators.operators import GPU_LABEL
-from ..kubernetes.resource import Resource, items_of, mapping_at, name_of, number_of, title_of
+from ..._model.operators.operators import GPU_DRIVER_LABEL, GPU_LABEL, GPU_RESOURCES
+from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, title_of
 
 
 def parse_gpu_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade) -> typing.Optional[DriverChange]:
@@ -36,6 +37,36 @@ def parse_gpu_driver_upgrade(policy: Resource, upgrade: OperatorUpgrade) -> typi
     policies = {**mapping_at(there, "upgradePolicy"), **(new if isinstance(new, dict) else {})}
     reason = f"an upgrade of the GPU operator restarts its driver (ClusterPolicy {name}; {upgrade.text})"
     return _make_reload(name, reason, {**policies, "autoUpgrade": policies.get("autoUpgrade") is True and not goes})
+
+
+def parse_gpu_driver_creation(
+    nodes: typing.Iterable[Resource], upgrade: OperatorUpgrade
+) -> typing.Optional[DriverChange]:
+    """Return the change of the GPU driver that a new ClusterPolicy causes: the operator loads its driver on all nodes
+    with a GPU at the same time, and evicts the pods that use GPUs before. Return None if the policy deploys no driver.
+
+    Only nodes whose GPUs pods can already request, by the driver of another installation, are disturbed. On other nodes
+    no pod uses a GPU. [src NVIDIA/gpu-operator controllers/state_manager.go gpuNodeLabels]
+
+    :param nodes: nodes of the cluster
+    :param upgrade: the creation, with ``spec.driver`` of the new policy
+    :raises ResourceError: an object does not have the form of its kind
+    """
+    if upgrade.driver.get("enabled") is False:
+        return None
+    served = tuple(
+        name_of(node)
+        for node in nodes
+        if labels_of(node).get(GPU_DRIVER_LABEL) != "false"
+        and any(
+            key.startswith(GPU_RESOURCES) and str(amount) != "0"
+            for part in ("capacity", "allocatable")
+            for key, amount in mapping_at(node, "status", part).items()
+        )
+    )
+    reason = f"the GPU operator loads its driver (ClusterPolicy {upgrade.creates} is created)"
+    drains = mapping_at(dict(upgrade.driver), "upgradePolicy")
+    return dataclasses.replace(_make_reload(upgrade.creates, reason, {**drains, "autoUpgrade": False}), nodes=served)
 
 
 def _make_reload(name: str, reason: str, upgrade: typing.Mapping[str, typing.Any]) -> DriverChange:

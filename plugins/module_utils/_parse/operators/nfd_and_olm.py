@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.marks import is_ours
 from ..._model.base.text import kind_of
 from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.words import VERSION, WORD
+from ..._model.kubernetes.owner_marks import find_owner_mark
 from ..._model.operators.feature_discovery import WorkerConfig
 from ..._model.operators.operators import SRIOV
 from ..._model.operators.recognition import recognize_operators
 from ..._model.operators.sriov_operator import OlmObject
+from ..kubernetes.foreign import is_copied
 from ..kubernetes.resource import (
     Resource,
     ResourceError,
     items_of,
+    labels_of,
     mapping_at,
     name_of,
     normalize_known,
@@ -145,6 +149,7 @@ def olm_object(
             "; ".join(told),
             normalize_known(VERSION, status.get("installedCSV")),
             normalize_known(VERSION, spec.get("name")),
+            is_ours(labels_of(resource)) and not is_copied(resource) and not find_owner_mark(resource),
         )
     owned = items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
     if operator not in recognize_operators("", [name], [str(item.get("name")) for item in owned], packages):

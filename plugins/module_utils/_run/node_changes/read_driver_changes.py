@@ -13,7 +13,7 @@ from ..._model.operators.operators import GPU, NETWORK
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators.drivers import driver_selector
-from ..._parse.operators.gpu_driver import parse_gpu_driver_change, parse_gpu_driver_upgrade
+from ..._parse.operators.gpu_driver import parse_gpu_driver_change, parse_gpu_driver_creation, parse_gpu_driver_upgrade
 from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operations
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change, parse_driver_upgrade
 
@@ -90,6 +90,9 @@ def list_upgraded_drivers(reader: DriverReader, upgrade: OperatorUpgrade) -> tup
 
     :param reader: reader of the cluster, which records kinds that cannot be read
     """
+    if upgrade.creates:
+        created = parse_gpu_driver_creation(reader.read_nodes(), upgrade)
+        return (created,) if created is not None else ()
     kinds = {GPU: ("ClusterPolicy",), NETWORK: OF_NICS}.get(upgrade.operator, ())
     policies = [(kind, item) for kind in kinds for item in reader.items(kind) if reader.is_whole(kind, item)]
     if upgrade.operator == GPU:

@@ -90,8 +90,9 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str, known
 
 def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterator[str]:
     """Yield the reasons why physical functions must not be reset now: they carry the default route or an address of
-    their node. Add a warning to ``known`` about other and unknown uses. A node that reboots does not count, because the
-    reboot sets up its network again.
+    their node, or their use is unknown and the reset interrupts the link or makes the interface again. Add a warning to
+    ``known`` about other and waived uses. A node that reboots does not count, because the reboot sets up its network
+    again.
 
     :param taken: policies that the removal deletes, and their nodes
     :param known: uses of NICs by the nodes themselves
@@ -101,25 +102,22 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
         if state is None:
             continue
         wishes = {item.address: item for item in find_wanted(taken.left, node, state)}
-        changes = [(one, find_function_change(wishes.get(one.address), one, state).texts) for one in state.interfaces]
-        changed = [(interface, ", ".join(texts)) for interface, texts in changes if texts]
+        changes = [(one, find_function_change(wishes.get(one.address), one, state)) for one in state.interfaces]
         used = known.functions.get(node.name)
-        if changed and used is None:
-            known.warn(
-                f"The operator resets NICs of {node.name}, whose default route is unknown:"
-                f" {', '.join(interface.name or interface.address for interface, _text in changed)}"
-            )
-            continue
-        for interface, text in changed:
+        for interface, change in changes:
+            if not change.texts or (used is None and not (change.interrupts or change.remakes)):
+                continue
             name = interface.name or interface.address
             use = (used or {}).get(interface.address) or (used or {}).get(interface.name) or ""
+            doing = "may carry the default route of the node (no run with stage network is known that has read it)"
             subject, said = (
                 f"teardown {node.name} {name}",
-                f"{name} {describe_use(use)}, and the operator resets it: {text}",
+                f"{name} {doing if used is None else describe_use(use)}, and the operator resets it:"
+                f" {', '.join(change.texts)}",
             )
-            if is_needed(use) and not known.is_waived(subject, said):
+            if (used is None or is_needed(use)) and not known.is_waived(subject, said):
                 yield f"{node.name}: {said}. {describe_waiver(subject)}"
-            elif use:
+            elif use or used is None:
                 known.warn(f"{node.name}: {said}")
 
 
