@@ -778,7 +778,7 @@ def test_a_kubelet_that_runs_otherwise_than_the_intent_asks_fails(
     assert "after its MachineConfigPool rolled it" in unread.why and "did not read the kubelet again" in unread.why
     right, wrong = tuning_of({}), tuning_of(values)
     for before in (right, wrong):
-        rolled = {"plan": PLAN, "rolls": (ROLL,), "tunings": {"a": before}}
+        rolled: dict[str, typing.Any] = {"plan": PLAN, "rolls": (ROLL,), "tunings": {"a": before}}
         assert of_kubelet({}, **rolled, tunings_after_roll={"a": wrong}) == [found]
         assert [item.status for item in of_kubelet({}, **rolled, tunings_after_roll={"a": right})] == ["pass"]
         failed = ObservedTuning(error="failed: no answer")

@@ -85,7 +85,7 @@ def test_no_network_of_a_host_is_proposed(parts: list[tuple[str, int]], prefix: 
     if isinstance(found, Value):
         # what the stages that judge the range say of it
         (fabric,) = healthy(PAIR).intent.fabrics
-        seen = list_host_networks(fabric, parse_range(found.value), Hosts(hosts(of_hosts)))
+        seen = list_host_networks(fabric, parse_range(str(found.value)), Hosts(hosts(of_hosts)))
         assert seen == []
         assert "of the nodes' own interfaces" in found.why or not of_hosts
 

@@ -299,7 +299,7 @@ def test_any_number_of_names_in_annotations_asks_for_one_list() -> None:
 @pytest.mark.parametrize("disruption", ["none", "drain"])
 def test_pods_on_a_vlan_of_any_name_keep_the_eswitch_mode_of_its_nic(disruption: Disruption) -> None:
     """As netplan, nmstate and ifupdown name them: the name does not tell the NIC."""
-    objects = {"NetworkAttachmentDefinition": (network(type="macvlan", master="vlan100"),)}
+    objects: dict[str, typing.Any] = {"NetworkAttachmentDefinition": (network(type="macvlan", master="vlan100"),)}
     planned = world(SWITCHDEV, attached(), uppers=("bond0", "vlan100"), **objects)
     assert judge(planned, disruption).status == "fail" and "train-" in " ".join(planned.nodes[0].blockers)
     free = world(SWITCHDEV, attached(), uppers=("vlan200",), **objects)

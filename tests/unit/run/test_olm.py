@@ -838,7 +838,8 @@ def test_approval_is_sent_again_after_a_temporary_error(
     served: Served, monkeypatch: pytest.MonkeyPatch, status: int, reason: str
 ) -> None:
     world = served()
-    real, refused = world.write, []
+    real = world.write
+    refused: list[str] = []
 
     def write(method: str, path: str, body: Resource, **more: typing.Any) -> tuple[int, Resource]:
         if method == "PATCH" and "/installplans/" in path and len(refused) < 2:

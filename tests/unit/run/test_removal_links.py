@@ -156,15 +156,20 @@ def test_other_and_unknown_uses_of_a_removed_driver_are_a_warning() -> None:
 
 
 def test_the_last_run_of_the_stages_tells_the_uses(tmp_path: pathlib.Path) -> None:
-    assert read_last_nics_in_use(None) == read_last_nics_in_use(str(tmp_path)) == ({}, None)
+    assert read_last_nics_in_use(None) == read_last_nics_in_use(str(tmp_path)) == ({}, None, {})
     start = RunStart("r1", "2026-01-01T00:00:00Z", nodes=("a0",))
     folder = FactFolder(str(tmp_path), "r1")
     folder.begin(start)
-    assert read_last_nics_in_use(str(tmp_path)) == ({}, None)
-    folder.write("network_objects", value={"in_use": {"a0": {PF: UPLINK}}, "driven": {"a0": {"ens1": UPLINK}}})
-    assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {PF: UPLINK}}, {"a0": {"ens1": UPLINK}})
+    assert read_last_nics_in_use(str(tmp_path)) == ({}, None, {})
+    uses = {"in_use": {"a0": {PF: UPLINK}}, "driven": {"a0": {"ens1": UPLINK}}, "uppers": {"a0": {PF: ["vlan100"]}}}
+    folder.write("network_objects", value=uses)
+    assert read_last_nics_in_use(str(tmp_path)) == (
+        {"a0": {PF: UPLINK}},
+        {"a0": {"ens1": UPLINK}},
+        {"a0": {PF: ("vlan100",)}},
+    )
     pathlib.Path(folder.path("network_objects")).write_text(json.dumps({"value": 5}), encoding="utf-8")
-    assert read_last_nics_in_use(str(tmp_path)) == ({}, None)
+    assert read_last_nics_in_use(str(tmp_path)) == ({}, None, {})
 
 
 def test_a_later_run_without_stage_network_hides_no_use(tmp_path: pathlib.Path) -> None:
@@ -176,4 +181,4 @@ def test_a_later_run_without_stage_network_hides_no_use(tmp_path: pathlib.Path) 
             folder.begin(RunStart(run, f"2026-01-0{number + 1}T00:00:00Z", nodes=("a0",)))
             if value:
                 folder.write("network_objects", value={"in_use": {"a0": {value: UPLINK}}, "driven": {}})
-    assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {"ens2": UPLINK}}, {})
+    assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {"ens2": UPLINK}}, {}, {})

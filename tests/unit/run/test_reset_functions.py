@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_removed_functions imp
 from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes import PF, STATE, Data
 
 ELSEWHERE = dataclasses.replace(MORE, name="elsewhere", node_selector={"no": "node"})
-ON_PF = {"NetworkAttachmentDefinition": (network(type="macvlan", master=PF["name"]),)}
+ON_PF: dict[str, typing.Any] = {"NetworkAttachmentDefinition": (network(type="macvlan", master=PF["name"]),)}
 
 
 def made(mtu: int, mode: str, link: str = "ETH", **wanted: typing.Any) -> Data:
@@ -38,7 +38,7 @@ def made(mtu: int, mode: str, link: str = "ETH", **wanted: typing.Any) -> Data:
 
 def read(state: Data, used: str = "", pods: typing.Sequence[Data] = ()) -> DisruptionPlan:
     use = {name: {PF["pciAddress"]: used} for name in NAMES} if used else {}
-    return world(ELSEWHERE, pods, use, state, SriovNetworkNodePolicy=(), **ON_PF)
+    return world(ELSEWHERE, pods, use, state, (), SriovNetworkNodePolicy=(), **ON_PF)
 
 
 @pytest.mark.parametrize("used", ["the default route of the node", "the address of the node 10.0.0.5", "the bond b0"])
