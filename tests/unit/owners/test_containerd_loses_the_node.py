@@ -343,7 +343,7 @@ def test_containerd_is_not_restarted_if_systemd_stops_another_unit_with_it(machi
     machine.answers["systemctl daemon-reload"] = (0, f"{unit}ConsistsOf=\n")
     machine.answers["systemctl is-active -- docker.service"] = (0, "active\n")
     machine.answers["systemctl is-active -- idle.service"] = (3, "inactive\n")
-    with pytest.raises(RdmaError, match="together with containerd: docker.service"):
+    with pytest.raises(RdmaError, match=r"together with containerd: docker\.service"):
         machine.restart().check()
     assert all(key in machine.asked[0] for key in ("BoundBy", "RequiredBy", "ConsistsOf"))
     machine.answers["systemctl is-active -- docker.service"] = (3, "inactive\n")
