@@ -80,7 +80,12 @@ class Api(FakeApi):
                 self._objects.setdefault(f"{base}/namespaces/{NAME}/{item['name']}", {})
         self.add("configmaps", "kube-root-ca.crt")
         self.add("serviceaccounts", "default")
-        self.add("secrets", "default-token", annotations={"kubernetes.io/service-account.name": "default"})
+        self.add(
+            "secrets",
+            "default-token",
+            annotations={"kubernetes.io/service-account.name": "default"},
+            managedFields=[{"manager": "kube-controller-manager", "fieldsV1": {"f:type": {}}}],
+        )
         self.add("events", "it-happened")
         self.add("configmaps", "nic-map", labels=OURS)
 
@@ -332,10 +337,13 @@ def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data
         (kind, {"metadata": {"name": name, "uid": f"{kind} {name}"}}) for kind, names in made.items() for name in names
     ]
     labelled: Resource = {"name": "ca", "uid": "ca", "labels": {"config.openshift.io/inject-trusted-cabundle": "true"}}
-    account = {"kubernetes.io/service-account.name": "pipeline"}
+    account = {
+        "annotations": {"kubernetes.io/service-account.name": "pipeline"},
+        "managedFields": [{"manager": "openshift-controller-manager", "fieldsV1": {"f:type": {}}}],
+    }
     objects += [
         ("ConfigMap", {"metadata": labelled}),
-        ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}}),
+        ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", **account}}),
     ]
     assert judge_objects(objects) == ForeignObjects()
     assert judge_objects([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)

@@ -396,7 +396,7 @@ TEARDOWN: tuple[Row, ...] = (
         ("operators_left.operators",),
         (
             *("olm", "job", "controllers", "configurations", "labelled", "made", "drivers", "hosts", "untrusted"),
-            *("install", "leave", "versions"),
+            *("install", "leave", "versions", "left"),
         ),
         "What stays on purpose is told, and closes nothing.",
     ),

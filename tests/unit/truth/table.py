@@ -1038,7 +1038,7 @@ ROWS: tuple[Row, ...] = (
     Row(("needed_operators.operators",), ("controllers[].ready",), "These are more than it takes.", ("more",)),
     Row(
         ("needed_operators.operators",),
-        ("job", "olm", "labelled", "made", "drivers", "hosts", "install", "leave", "versions"),
+        ("job", "olm", "labelled", "made", "drivers", "hosts", "install", "leave", "versions", "left"),
         "It is of operators that this intent does not need.",
     ),
     Row(("needed_operators.operators",), ("untrusted",), "It is of operators that this intent does not need.", BROKEN),
