@@ -120,7 +120,8 @@ EXPLAINED: dict[str, Explanation] = {
     "training.problem": Explanation(
         means=(
             "NCCL logged a warning. The check fails for warnings that are known to stop or slow down a job. All other"
-            " warnings cause a warning."
+            " warnings cause a warning, and so do variables that slow down the job without an effect on its channels:"
+            " NCCL_PROTO=LL, and a limit of channels that is too small."
         ),
         measured=(
             "Lines with NCCL WARN and ATTN, and warnings and errors of UCX, libfabric and libibverbs. Similar lines are"
@@ -224,8 +225,9 @@ EXPLAINED: dict[str, Explanation] = {
     "training.transport": Explanation(
         means=(
             "A rank sends over TCP (NET/Socket). NCCL fell back to TCP without an error, and the job runs at a fraction"
-            " of its speed. If the rank uses a network plugin, such as UCX or libfabric, the transport could not be"
-            " determined (unknown)."
+            " of its speed. Or two GPUs of a pod exchange data through host memory (SHM) instead of NVLink or PCIe. If"
+            " the rank uses a network plugin, such as UCX or libfabric, the transport could not be determined"
+            " (unknown)."
         ),
         measured="The transport of each channel of each rank in the NCCL log.",
         causes=(
@@ -234,6 +236,7 @@ EXPLAINED: dict[str, Explanation] = {
             "NCCL_IB_DISABLE or NCCL_NET=Socket is set in the job or the image.",
             "The image lacks libibverbs or its provider library.",
             "The image contains a network plugin (libnccl-net.so), which NCCL prefers to its own transports (unknown).",
+            "For SHM: the job or the image sets NCCL_P2P_DISABLE or NCCL_P2P_LEVEL, or NVLinks are inactive.",
         ),
         look=(
             "ibv_devinfo",
@@ -242,7 +245,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "In the pod, `ibv_devinfo` must show an active port, and `ulimit -l` must show a sufficient limit. Remove"
-            " NCCL_IB_DISABLE and NCCL_NET from the job and the image. Then run stage `training` again with new logs."
+            " NCCL_IB_DISABLE, NCCL_NET and NCCL_P2P_DISABLE from the job and the image. Then run stage `training`"
+            " again with new logs."
         ),
     ),
     "training.ucx": Explanation(

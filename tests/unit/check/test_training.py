@@ -56,6 +56,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
     ObservedHcas,
     PciFunction,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
@@ -137,6 +142,66 @@ def found(findings: typing.Iterable[Finding], what: str, status: str) -> list[Fi
 
 def closing(findings: typing.Iterable[Finding]) -> set[str]:
     return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in judge(findings).closing()}
+
+
+def with_gpus(state: str) -> dict[str, ObservedTuning]:
+    rows = {"gpu_fabric": (RowReading(state, ("0000:18:00.0", "0000:2a:00.0")),)}
+    return {name: ObservedTuning(NodeTuning(rows)) for name in ("worker-1", "worker-2")}
+
+
+IN_MEMORY = Job(hcas=tuple(FUNCTIONS), inside="SHM/direct/direct")
+
+
+@pytest.mark.parametrize(
+    ("tunings", "status", "says"),
+    [
+        ({}, WARN, "waive"),
+        (with_gpus("In Progress"), WARN, "waive"),
+        (with_gpus("Success"), FAIL, "nvidia-smi nvlink -s"),
+    ],
+)
+def test_gpus_of_a_pod_that_exchange_data_through_host_memory_are_no_pass(
+    tunings: dict[str, ObservedTuning], status: str, says: str
+) -> None:
+    told = found(check(intent(), facts(IN_MEMORY, tunings=tunings)), "transport", status)
+    assert {finding.subject for finding in told} == {"job-worker-0 rank 0", "job-worker-1 rank 2"}
+    assert all("host memory (SHM)" in finding.why and says in finding.remedy for finding in told)
+
+
+@pytest.mark.parametrize(
+    "setting", ["NCCL_P2P_DISABLE set by environment to 1.", "NCCL_P2P_LEVEL set by environment to LOC"]
+)
+def test_a_variable_that_leads_through_host_memory_is_named(setting: str) -> None:
+    job = dataclasses.replace(IN_MEMORY, more=(setting,))
+    told = found(check(intent(), facts(job, tunings=with_gpus("Success"))), "transport", FAIL)
+    assert told and all(f"because {setting[:14]}" in finding.why for finding in told)
+    assert all(finding.remedy.startswith(f"Remove {setting[:14]}") for finding in told)
+    # without an effect on the channels it is no finding
+    job = dataclasses.replace(job, inside="P2P/CUMEM")
+    assert judge(check(intent(), facts(job))).open
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("NCCL_PROTO LL", "half of the bandwidth"),
+        ("NCCL_MAX_NCHANNELS 1", "HCAs stay idle"),
+        ("NCCL_MAX_CTAS 3", "idle"),
+    ],
+)
+def test_a_variable_whose_harm_the_channels_do_not_show_is_a_warning(value: str, says: str) -> None:
+    name, number = value.split()
+    job = Job(hcas=tuple(FUNCTIONS), more=(f"{name} set by environment to {number}.",))
+    (told,) = found(check(intent(), facts(job)), "problem", WARN)
+    assert (told.subject, told.measured) == (name, f"{name}={number} in 4 processes of 4")
+    assert says in told.why and told.remedy.startswith("Remove the variable.")
+
+
+@pytest.mark.parametrize("value", ["NCCL_PROTO Simple", "NCCL_MAX_NCHANNELS 16", "NCCL_IB_TIMEOUT 22"])
+def test_a_variable_without_harm_is_no_warning(value: str) -> None:
+    name, number = value.split()
+    job = Job(hcas=tuple(FUNCTIONS), more=(f"{name} set by environment to {number}.",))
+    assert found(check(intent(), facts(job)), "problem", WARN) == []
 
 
 def test_a_good_job_opens_the_gate() -> None:

@@ -113,6 +113,12 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
         ({"iommu": shows("DMA-FQ", "mlx5_0")}, "tuning.kernel", WARN, "DMA-FQ"),
         ({"kernel_log": shows("Xid 79", "0000:18:00")}, "tuning.kernel", WARN, "Xid 79 (0000:18:00)"),
         (
+            {"kernel_log_corrected": shows("PCIe error Corrected", "0000:17:01.0")},
+            "tuning.kernel",
+            WARN,
+            "PCIe error Corrected (0000:17:01.0)",
+        ),
+        (
             {"gpu_slowed": (RowReading("none", ("0000:18:00.0",)), RowReading("hw_thermal", ("0000:2a:00.0",)))},
             "tuning.gpu",
             FAIL,
@@ -137,6 +143,32 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
     assert (finding.check, finding.status) == (check_id, status) and says in finding.measured
     (row,) = rows
     assert row in finding.subject and "node-2" in finding.subject
+
+
+def test_gpus_of_amd_are_judged_without_nvidia_smi() -> None:
+    of_nvidia = ("gpu_slowed", "gpu_fabric", "gpu_clique", "gpu_fabric_health", "gpu_persistence", "gpu_ecc", "gpu_mig")
+    nothing: Rows = dict.fromkeys((*of_nvidia, "gpu_driver", "gpu_max_clock", "relaxed_ordering_gpu"), ())
+    amd: Rows = {**nothing, "gpu_model": shows("1002:74a1", *GPUS)}
+    assert judged(PAIR, {"node-1": amd, "node-2": amd}) == []
+    # a node that lost a GPU, and a narrow link
+    (lost,) = judged(PAIR, {"node-1": amd, "node-2": {**amd, "gpus": shows("1")}})
+    assert (lost.check, lost.status) == ("tuning.alike", WARN) and "node-2: 1" in lost.measured
+    narrow = {**amd, "gpu_link_width": (RowReading("x4 of x16", GPUS[:1]), RowReading("full", GPUS[1:]))}
+    (link,) = judged(PAIR, {"node-1": amd, "node-2": narrow})
+    assert (link.check, link.status) == ("tuning.pci", WARN) and "x4 of x16" in link.measured
+
+
+def test_a_fault_in_the_kernel_log_has_the_remedy_of_its_cause() -> None:
+    (device,) = judged(PAIR, {"node-2": {"kernel_log": shows("Xid 79", "0000:18:00")}})
+    assert 0 <= device.remedy.find("Drain the node") < device.remedy.find("reset") < device.remedy.find("reboot")
+    (link,) = judged(PAIR, {"node-2": {"kernel_log_corrected": shows("PCIe error Corrected", "0000:17:01.0")}})
+    assert "no data was lost" in link.why and "replace" not in link.remedy and "waive" in link.remedy
+    # a job that crashed leaves no warning until the next boot
+    program: Rows = {"kernel_log_programs": shows("Xid 31", "0000:18:00")}
+    assert judged(PAIR, {"node-2": program}) == []
+    # but the intent may require a log without it
+    (asked,) = judged(PAIR, {"node-2": program}, intent=with_tuning(PAIR, expected={"kernel_log_programs": "none"}))
+    assert asked.status == FAIL and "the GPU works" in asked.why and "Compute Sanitizer" in asked.remedy
 
 
 def onboard(rows: Rows) -> list[Finding]:

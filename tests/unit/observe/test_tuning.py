@@ -225,6 +225,8 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "irqbalance": {"runs": ()},
         "tuned": {"hpc-compute": ()},
         "kernel_log": {"none": ()},
+        "kernel_log_corrected": {"none": ()},
+        "kernel_log_programs": {"none": ()},
         "ib_umad": {"absent": ()},
         "numa_cpus": {"0-127": ("node 0",), "128-255": ("node 1",)},
         "pci_way": {
@@ -622,10 +624,68 @@ def test_what_the_kubelet_merges_and_can_not_be_read_is_no_value(
     assert not {*node.unread} & {*node.rows}
 
 
+@pytest.mark.parametrize(
+    ("vendor", "device", "kind"),
+    [
+        ("0x1002", "0x74a1", "0x120000"),  # MI300X
+        ("0x1002", "0x740f", "0x038000"),  # MI210
+        ("0x1da3", "0x1020", "0x120000"),  # Gaudi2
+    ],
+)
+def test_a_gpu_of_another_vendor_has_its_rows_of_pci(
+    server: Server, tools: Tools, vendor: str, device: str, kind: str
+) -> None:
+    folder = server.tree.root / "bus/pci/devices" / GPU
+    for name, value in (("vendor", vendor), ("device", device), ("class", kind), ("current_link_width", "4")):
+        (folder / name).write_text(f"{value}\n")
+    (server.tree.root / "bus/pci/devices" / DOWN_HCA / "config").write_bytes(config(acs=0x1D))
+    assert server.shown("gpus") == {"1": ()}
+    assert server.shown("gpu_model") == {f"{vendor[2:]}:{device[2:]}": (GPU,)}
+    assert server.shown("gpu_link_width") == {"x4 of x16": (GPU,)}
+    assert server.shown("gpu_nic_path") == {"PIX": (f"{GPU} mlx5_0",)}
+    assert server.shown("acs") == {"direct": (DOWN_GPU,), "redirect": (DOWN_HCA,)}
+    assert server.shown("p2pdma") == {"on": ()}
+    # of NVIDIA alone
+    node = server.read()
+    assert not {"gpu_driver", "gpu_slowed", "gpu_fabric", "relaxed_ordering_gpu"} & {*node.unread}
+    assert node.rows["gpu_slowed"] == node.rows["relaxed_ordering_gpu"] == ()
+    assert not any("--format=csv" in argv for argv in tools.argvs)
+
+
+def test_the_link_of_an_amd_card_with_a_switch_is_that_of_the_card(server: Server) -> None:
+    devices = server.tree.root / "bus/pci/devices"
+    (devices / GPU / "vendor").write_text("0x1002\n")
+    (devices / GPU / "class").write_text("0x038000\n")
+    (devices / DOWN_GPU / "vendor").write_text("0x1002\n")
+    (devices / DOWN_GPU / "current_link_width").write_text("8\n")
+    (devices / DOWN_GPU / "max_link_width").write_text("16\n")
+    assert server.shown("gpu_link_width") == {"x8 of x16": (GPU,)}
+
+
+def test_other_functions_of_these_vendors_are_no_gpus(server: Server) -> None:
+    (server.tree.root / "bus/pci/devices" / GPU / "vendor").write_text("0x1002\n")
+    (server.tree.root / "bus/pci/devices" / GPU / "class").write_text("0x040300\n")
+    assert server.shown("gpus") == server.shown("gpu_model") == {}
+
+
 def test_without_a_log_of_the_kernel_nobody_knows_of_faults(server: Server) -> None:
     (server.host / "dev/kmsg").unlink()
     node = server.read()
-    assert "does not exist" in node.unread["kernel_log"] and "kernel_log" not in node.rows
+    for row in ("kernel_log", "kernel_log_corrected", "kernel_log_programs"):
+        assert "does not exist" in node.unread[row] and row not in node.rows
+
+
+def test_a_fault_of_a_program_and_a_corrected_error_are_no_fault_of_a_device(server: Server) -> None:
+    log = server.host / "dev/kmsg"
+    log.write_text("4,1,1,-;NVRM: Xid (PCI:0000:1a:00): 31, pid=7, name=python, Ch 00000008, MMU Fault")
+    assert server.shown("kernel_log") == server.shown("kernel_log_corrected") == {"none": ()}
+    assert server.shown("kernel_log_programs") == {"Xid 31": ("0000:1a:00",)}
+    log.write_text(f"4,1,1,-;pcieport {ROOT_PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer")
+    assert server.shown("kernel_log") == server.shown("kernel_log_programs") == {"none": ()}
+    assert server.shown("kernel_log_corrected") == {"PCIe error Corrected": (ROOT_PORT,)}
+    log.write_text("3,1,1,-;NVRM: Xid (PCI:0000:1a:00): 79, pid=7, GPU has fallen off the bus.")
+    assert server.shown("kernel_log") == {"Xid 79": ("0000:1a:00",)}
+    assert server.shown("kernel_log_corrected") == server.shown("kernel_log_programs") == {"none": ()}
 
 
 def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: Tools) -> None:

@@ -231,7 +231,9 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         "3,9,1,-;mlx5_core 0000:3c:00.0: poll_health:820:(pid 0): device's health compromised - reached miss count",
         "4,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
         "3,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer",
-        "4,9,1,-;pcieport 0000:18:01.0: AER: aer_status: 0x00004000, aer_mask: 0x00000000",
+        "4,9,1,-;pcieport 0000:18:01.0: AER: aer_status: 0x00000001, aer_mask: 0x00000000",
+        "3,9,1,-;pcieport 0000:18:02.0: AER: aer_status: 0x00004000, aer_mask: 0x00000000",
+        "3,9,1,-;pcieport 0000:18:02.0: AER: aer_uncor_severity: 0x004e2030",
         "3,9,1,-;mlx5_core 0000:3c:00.0: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module 0, Cable"
         " error, High Temperature",
         "6,9,1,-;mlx5_core 0000:3c:00.0: Port module event: module 0, Cable plugged",
@@ -244,16 +246,33 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         "6,9,1,-;mlx5_core 0000:3c:00.0: 63.008 Gb/s available PCIe bandwidth",
     ]
     assert kernel_log.parse_faults(records) == {
-        ("Xid 79", "0000:18:00"),
-        ("mlx5 health", "0000:3c:00.0"),
-        ("PCIe error Correctable", "0000:17:01.0"),
-        ("PCIe error Uncorrectable", "0000:17:01.0"),
-        ("PCIe error reported by the firmware of the machine", "0000:18:01.0"),
-        ("mlx5 port module error", "0000:3c:00.0"),
-        ("mlx5 high temperature", "0000:3d:00.0"),
-        ("bnxt firmware fatal", "0000:c1:00.0"),
-        ("amdgpu uncorrectable error", "0000:c3:00.0"),
+        ("device", "Xid 79", "0000:18:00"),
+        ("device", "mlx5 health", "0000:3c:00.0"),
+        ("corrected", "PCIe error Correctable", "0000:17:01.0"),
+        ("device", "PCIe error Uncorrectable", "0000:17:01.0"),
+        ("corrected", "PCIe error reported by the firmware of the machine", "0000:18:01.0"),
+        ("device", "PCIe error reported by the firmware of the machine", "0000:18:02.0"),
+        ("device", "mlx5 port module error", "0000:3c:00.0"),
+        ("device", "mlx5 high temperature", "0000:3d:00.0"),
+        ("device", "bnxt firmware fatal", "0000:c1:00.0"),
+        ("device", "amdgpu uncorrectable error", "0000:c3:00.0"),
     }
+
+
+@pytest.mark.parametrize(
+    ("xid", "cause"),
+    [
+        *((xid, "program") for xid in (11, 13, 25, 31, 43, 45, 69, 137)),
+        # NVIDIA's first action is to restart the program also for these, but hardware causes them
+        *((xid, "device") for xid in (32, 39, 80, 94)),
+        *((xid, "device") for xid in (48, 62, 63, 64, 74, 79, 92, 95, 109, 119, 120, 140, 144, 154)),
+        (121, "corrected"),
+        (9999, "device"),
+    ],
+)
+def test_an_xid_has_the_cause_that_the_catalog_of_nvidia_names(xid: int, cause: str) -> None:
+    record = f"4,1,1,-;NVRM: Xid (PCI:0000:18:00): {xid}, pid=1234, name=python, Ch 00000008"
+    assert kernel_log.parse_faults([record]) == {(cause, f"Xid {xid}", "0000:18:00")}
 
 
 ROOT, SWITCH = "/sys/devices/pci0000:17", "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"

@@ -237,6 +237,8 @@ _NODE_ROWS = {
     "rdma_shared": "on",
     "tuned": "hpc-compute",
     "kernel_log": "none",
+    "kernel_log_corrected": "none",
+    "kernel_log_programs": "none",
     "gpus": "2",
     "cpu_manager": "static",
     "memory_manager": "none",

@@ -121,6 +121,12 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives (`rdma_cluster.collectives`); stage training on the log of a job.",
     ),
     (
+        "The state of GPUs of other vendors than NVIDIA: clock, ECC, and the links between them",
+        "Only nvidia-smi is asked. Of GPUs of AMD and of Gaudi, stage tuning reads PCI: their number, link width and"
+        " NUMA node, their path to the HCAs with ACS, and P2PDMA of the kernel.",
+        "`rocm-smi` or `hl-smi` on the node; stage training on the log of a job.",
+    ),
+    (
         "Several RoCE rails in one subnet: in a pod with all of them, routes and ARP may send the data of one through"
         " another",
         "The pods of stage bandwidth have one rail each.",

@@ -137,6 +137,7 @@ _VF_IN_USE = (
 _VF_MORE = ("ports*", "sriov*", "vf_index", "administration*", "unread")
 
 _KIND = ("cpu_model", "gpu_model", "hca_model")
+_KERNEL_LOGS = ("kernel_log", "kernel_log_corrected", "kernel_log_programs")
 _ROCE_ROWS = tuple(row.name for row in TUNING if row.check == "roce")
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
 _ADVICE = tuple(row.name for row in TUNING if row.alike and row.level == "warn")
@@ -444,7 +445,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("tuning",),
-        _rows((*_ADVICE, "cpu_model", "hca_model", "kernel_log"), "[].where*"),
+        _rows((*_ADVICE, "cpu_model", "hca_model", *_KERNEL_LOGS), "[].where*"),
         "It tells the reader where on the node it is so.",
     ),
     Row(
@@ -454,7 +455,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("tuning",),
-        _rows((*_KIND, "pci_way", "kernel_log"), ""),
+        _rows((*_KIND, "pci_way", *_KERNEL_LOGS), ""),
         "What could not be read is told.",
         ("left out",),
         warns=True,
@@ -477,8 +478,13 @@ ROWS: tuple[Row, ...] = (
         ("broken",),
         warns=True,
     ),
-    Row(("tuning",), _rows(("kernel_log",), "[]"), "A log that was read and holds no fault says so."),
-    Row(("tuning",), _rows(("kernel_log",), "[].value"), "A fault of the past, which may be over.", warns=True),
+    Row(("tuning",), _rows(_KERNEL_LOGS, "[]"), "A log that was read and holds no fault says so."),
+    Row(("tuning",), _rows(_KERNEL_LOGS[:2], "[].value"), "A fault of the past, which may be over.", warns=True),
+    Row(
+        ("tuning",),
+        _rows(_KERNEL_LOGS[2:], "[].value"),
+        "NVIDIA names the program as the usual cause of these Xids, not the GPU. The value is shown.",
+    ),
     Row(("tuning",), _rows(_ROCE_ROWS, ""), _ETHERNET_ONLY, on=INFINIBAND),
     Row(
         ("tuning",), _rows((*_SHOWN_BY_SOME, "mtu"), "", "[].value"), "It costs speed under load.", on=ROCE, warns=True
@@ -1675,7 +1681,7 @@ ROWS: tuple[Row, ...] = (
             "choices",
             "gid_indexes",
         ),
-        "Channels show what was used; this tells why.",
+        "Channels show what was used; this tells why. Variables whose harm the channels do not show are warned of.",
     ),
     Row(("nccl_log.log",), ("processes[].mtus",), "Small packets cost speed, and reach their end.", warns=True),
     Row(("nccl_log.log",), ("processes[].files",), "A process is in one file, whatever its name.", BROKEN),
@@ -1698,11 +1704,10 @@ ROWS: tuple[Row, ...] = (
     Row(("nccl_log.log",), ("communicators[].ranks[].routes(*)",), _DERIVED),
     Row(
         ("nccl_log.log",),
-        _under(
-            "communicators[].ranks[].routes(*).", "transport", "direction", "connection", "proxy", "channels*", "lines"
-        ),
+        _under("communicators[].ranks[].routes(*).", "direction", "connection", "proxy", "channels*", "lines"),
         _DERIVED,
     ),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(NET).transport",), _DERIVED),
     Row(("nccl_log.log",), ("communicators[].ranks[].routes(P2P).via",), _DERIVED, ("unread",)),
     Row(("nccl_log.log",), ("communicators[].ranks[].routes(NET).device",), _DERIVED, ("more", "less", "another's")),
     Row(

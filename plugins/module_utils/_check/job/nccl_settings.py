@@ -21,6 +21,9 @@ _ROCE = ("sriov", "macvlan")
 #: parts of the names of network plugins that may send over TCP: libfabric, and those of Google's TCP networks
 _PLUGINS = ("ofi", "libfabric", "fastrak", "tcpx")
 _REMOVE = "Remove the variable."
+_CHANNEL_LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")
+#: variables of the rules below whose effect the channels in the log of a job do not show
+_SILENT = ("NCCL_PROTO",)
 _WITHOUT_GPU_DIRECT = "The data of GPUs then passes through host memory, at a fraction of the rate."
 
 
@@ -134,11 +137,38 @@ def list_harmful(scope: LintedTemplate) -> typing.Iterator[tuple[Variable, Statu
 
 
 def _list_few_channels(scope: LintedTemplate) -> typing.Iterator[tuple[Variable, Status, str, str]]:
-    networks = len(scope.template.networks)
-    for name in ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"):
+    for name in _CHANNEL_LIMITS:
         variable = scope.value(name)
-        if variable is not None and variable.value is not None and 0 < read_integer(variable.value) < max(2, networks):
-            why = "A channel uses one HCA, and the pods have more HCAs than NCCL may use channels. HCAs stay idle."
-            if networks < 2:
-                why = "One channel uses one HCA and one queue pair, which do not carry the full bandwidth of a pod."
-            yield variable, WARN, why, _REMOVE
+        if variable is not None and variable.value is not None:
+            why = _explain_few_channels(variable.value, len(scope.template.networks))
+            if why:
+                yield variable, WARN, why, _REMOVE
+
+
+def _explain_few_channels(value: str, hcas: int) -> str:
+    """Return the harm of a limit of channels; an empty text if it has none.
+
+    :param value: value of the variable with the limit
+    :param hcas: number of HCAs of a pod
+    """
+    if not 0 < read_integer(value) < max(2, hcas):
+        return ""
+    if hcas < 2:
+        return "One channel uses one HCA and one queue pair, which do not carry the full bandwidth of a pod."
+    return "A channel uses one HCA, and the pods have more HCAs than NCCL may use channels. HCAs stay idle."
+
+
+def explain_silent(environment: typing.Mapping[str, str], hcas: int) -> typing.Iterator[tuple[str, str, str]]:
+    """Yield the variables of a process that harm it without an effect on the transport of its channels. Each has its
+    name, cause and remedy.
+
+    :param environment: variables that NCCL reports as read
+    :param hcas: number of HCAs that NCCL uses in the process
+    """
+    for rule in _RULES:
+        if rule.name in _SILENT and rule.name in environment and rule.is_harmful(environment[rule.name]):
+            yield rule.name, rule.why, rule.remedy
+    for name in _CHANNEL_LIMITS:
+        why = _explain_few_channels(environment.get(name, ""), hcas)
+        if why:
+            yield name, why, _REMOVE

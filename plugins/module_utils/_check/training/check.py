@@ -29,6 +29,7 @@ from .hcas import FabricDevices, check_hcas, check_rails
 from .pods_of_hosts import (
     NO_HOST_NAME,
     find_hosts_on_one_node,
+    find_hosts_with_nvlink,
     is_strange,
     report_no_fabric,
     report_no_pod,
@@ -38,6 +39,7 @@ from .pods_of_hosts import (
     report_several_pods,
     report_silent_pod,
 )
+from .settings import check_settings
 from .ucx import judge_endpoints
 
 
@@ -76,11 +78,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         allowed = _list_allowed(intent, wanted, facts)
         hosts = _list_hosts_of_job(intent, wanted, facts, allowed)
         return _add_stage((*problems, *limit_findings(judge_endpoints(facts.log, allowed, hosts))))
-    findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
+    nvlink = find_hosts_with_nvlink(facts.pods or (), facts.tunings)
+    findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct, nvlink)
     if not facts.log.nccl_lines:
         return _add_stage(findings)
     log, _forged = leave_out_forged(facts.log)
-    return _add_stage((*findings, *limit_findings(_list_hosts(intent, wanted, facts, log))))
+    return _add_stage((*findings, *check_settings(log), *limit_findings(_list_hosts(intent, wanted, facts, log))))
 
 
 def _add_stage(findings: typing.Iterable[Finding]) -> tuple[Finding, ...]:

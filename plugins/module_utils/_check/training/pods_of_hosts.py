@@ -10,6 +10,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Training
 from ..._model.job.nccl import NcclLog, TrainingPod
+from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, Status
 
 #: subject of the findings on ranks whose lines of the log have no host name
@@ -50,6 +51,24 @@ def find_hosts_on_one_node(log: NcclLog, pods: typing.Mapping[str, typing.Sequen
         if len(nodes) == 1 and all(pods.get(name) for name in together):
             found[host] = next(iter(nodes))
     return found
+
+
+def find_hosts_with_nvlink(
+    pods: typing.Iterable[TrainingPod], tunings: typing.Mapping[str, ObservedTuning]
+) -> frozenset[str]:
+    """Return the host names of pods on nodes whose GPUs are all registered with the NVLink fabric. A host name that
+    several pods have is returned only if this is true of the nodes of all of them.
+
+    :param pods: pods of the job
+    :param tunings: settings of each node
+    """
+    found: dict[str, bool] = {}
+    for pod in pods:
+        observed = tunings.get(pod.node)
+        rows = observed.value.rows if observed is not None and observed.value is not None else {}
+        states = {reading.value for reading in rows.get("gpu_fabric", ())}
+        found[pod.host] = found.get(pod.host, True) and states == {"Success"}
+    return frozenset(host for host, linked in found.items() if linked)
 
 
 def report_one_node(host: str, node: str) -> Finding:

@@ -20,9 +20,9 @@ _OF_ROWS = {
         f"Run modprobe ib_core on NODE, {_AGAIN}",
     ),
     "p2pdma": (
-        "The run found no NVIDIA GPU on the node when it read this value, and reads it only on nodes with a GPU.",
-        "Run lspci -nn on NODE. If it lists GPUs, run nvidia-smi -L on NODE and correct its error, such as a driver"
-        f" that is not loaded. If it lists none, check the power and the seat of the GPUs, {_AGAIN}",
+        "The run found no GPU on the node when it read this value, and reads it only on nodes with a GPU.",
+        "Run lspci -nn on NODE. If it lists GPUs, run nvidia-smi -L (AMD: rocm-smi) on NODE and correct its error, such"
+        f" as a driver that is not loaded. If it lists none, check the power and the seat of the GPUs, {_AGAIN}",
     ),
     "tuned": (
         "The file /etc/tuned/active_profile, which TuneD writes, does not exist on the node.",

@@ -182,8 +182,14 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
         return node.unread[row]
     if row not in node.rows:
         return unread_texts.MISSING
-    silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
+    silent = _list_nvidia_gpus(node) - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
     return f"nvidia-smi does not report {join_node_names(sorted(silent))}" if silent else None
+
+
+def _list_nvidia_gpus(node: NodeTuning) -> set[str]:
+    """Return the PCI addresses of the GPUs of NVIDIA. nvidia-smi does not report GPUs of other vendors."""
+    models = (reading for reading in node.rows.get("gpu_model", ()) if reading.value.startswith("10de:"))
+    return {address for reading in models for address in reading.where}
 
 
 def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:

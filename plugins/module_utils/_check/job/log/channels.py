@@ -69,7 +69,12 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
     return kept
 
 
-def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> list[Finding]:
+def judge_log(
+    log: NcclLog,
+    ranks: typing.Optional[int],
+    gpu_direct: bool,
+    nvlink: typing.AbstractSet[str] = frozenset(),
+) -> list[Finding]:
     """Return the findings on a log of NCCL: on the log as a whole, on each communicator, each rank and each problem.
 
     Findings on communicators and ranks are limited as in ``limit_findings``. A log without lines of NCCL gets one
@@ -77,6 +82,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
 
     :param ranks: number of ranks that the job must have; None accepts the number in the log
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    :param nvlink: hosts on nodes that are known to have NVLink between all GPUs
     """
     if not log.nccl_lines:
         return [_check_log(log), *map(report_left_out, log.left_out)]
@@ -85,7 +91,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     first = (_check_log(log), _check_version(log), _check_job(log, ranks), *left_out, *forged)
     return [
         *first,
-        *limit_findings(_check_ranks(log, gpu_direct)),
+        *limit_findings(_check_ranks(log, gpu_direct, nvlink)),
         *(check_problem(problem, log) for problem in log.problems),
         *_report_untold(log),
     ]
@@ -99,11 +105,12 @@ def judge_problems(log: NcclLog) -> list[Finding]:
     return [*left_out, *(check_problem(problem, log) for problem in log.problems), *_report_untold(log)]
 
 
-def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
+def _check_ranks(log: NcclLog, gpu_direct: bool, nvlink: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
     """Check that each communicator is complete in the log, and that each of its ranks has logged its channels, their
     transport and, if required, GPUDirect RDMA.
 
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    :param nvlink: hosts on nodes that are known to have NVLink between all GPUs
     """
     job = find_whole_job(log)
     processes = {(process.host, process.pid): process for process in log.processes}
@@ -122,7 +129,7 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
                 yield Finding("training.ranks", subject, UNKNOWN, measured, wanted, why, WHOLE)
             judged = [
                 check_channels(subject, communicator, rank),
-                check_transport(subject, communicator, rank, process, log),
+                check_transport(subject, communicator, rank, process, log, rank.host in nvlink),
             ]
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:

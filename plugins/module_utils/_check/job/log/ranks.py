@@ -10,7 +10,7 @@ from ...._analysis.fleet.providers import PROVIDERS
 from ...._model.base.phrases import count_of
 from ...._model.base.text import join_first
 from ...._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ...._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..scope import read_integer
 
 #: ranks or channels that a text names, as spans
@@ -23,6 +23,9 @@ _NO_REASON = "The log does not show the reason."
 _ON_GRACE = (
     "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS if the version of NCCL does not have it."
 )
+_P2P_DISABLE = "NCCL_P2P_DISABLE"
+#: variables by which NCCL does not connect GPUs of a pod directly
+_AGAINST_P2P = (_P2P_DISABLE, "NCCL_P2P_LEVEL")
 _NODE_OF_RANK = "the node on which the pod of this rank ran (kubectl get pods -A -o wide)"
 ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
@@ -133,9 +136,22 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
 
 
 def check_transport(
-    subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess, log: NcclLog
+    subject: str,
+    communicator: NcclCommunicator,
+    rank: NcclRank,
+    process: NcclProcess,
+    log: NcclLog,
+    nvlink: bool = False,
 ) -> Finding:
-    expected = "no connection over TCP (NET/Socket)"
+    """Return the finding on the transports of a rank: no connection over TCP, none over the network of a plugin, and
+    none through host memory between two GPUs of a pod.
+
+    :param process: process of the rank
+    :param log: log with the problems that explain why NCCL does not use RDMA
+    :param nvlink: whether the node of the rank is known to have NVLink between all its GPUs, so that a connection
+        through host memory is a failure; otherwise it is a warning
+    """
+    expected = "no connection over TCP (NET/Socket) or through host memory (SHM)"
     if communicator.size == 1:
         return build_pass("training.transport", subject, "the only rank of its communicator", expected)
     if not rank.routes:
@@ -152,8 +168,9 @@ def check_transport(
         why, remedy = _explain_fallback(process, log)
         measured = f"connections: {_summarize_routes(rank)}"
         return Finding("training.transport", subject, FAIL, measured, expected, why, remedy)
+    in_memory = any(route.transport == "SHM" for route in rank.routes)
     plugins = dict.fromkeys(route.via for route in rank.routes if route.is_plugins)
-    if plugins:
+    if plugins and not (in_memory and nvlink):
         why = (
             f"NCCL sends over the network plugin {join_first(list(plugins), 4) or 'without a name'}. Its log lines"
             " do not show whether it uses RDMA or TCP."
@@ -164,7 +181,43 @@ def check_transport(
         )
         measured = f"connections: {_summarize_routes(rank)}"
         return Finding("training.transport", subject, UNKNOWN, measured, expected, why, remedy)
+    if in_memory:
+        why, remedy = _explain_host_memory(process, nvlink)
+        measured = f"connections: {_summarize_routes(rank)}"
+        return Finding("training.transport", subject, FAIL if nvlink else WARN, measured, expected, why, remedy)
     return build_pass("training.transport", subject, _summarize_routes(rank), expected)
+
+
+def _explain_host_memory(process: NcclProcess, nvlink: bool) -> tuple[str, str]:
+    """Return the reason why two GPUs of a pod exchange data through host memory, and the remedy.
+
+    :param process: process of the rank
+    :param nvlink: whether the node is known to have NVLink between all its GPUs
+    """
+    passes = "The data between GPUs of this pod passes through host memory (SHM) instead of NVLink or PCIe"
+    said = process.environment
+    disabled = [name for name in _AGAINST_P2P if name in said and (name != _P2P_DISABLE or read_integer(said[name]))]
+    if disabled:
+        names = " and ".join(disabled)
+        values = ", ".join(f"{name}={said[name]}" for name in disabled)
+        return (
+            f"{passes}, because {values} is set.",
+            f"Remove {names} from the job and from its image, and run the job again.",
+        )
+    if nvlink:
+        return (
+            f"{passes}, but nvidia-smi reports that all GPUs of the node are registered with the NVLink fabric.",
+            "Follow the findings of stage tuning on the GPUs and on ACS of the node. If there are none, run nvidia-smi"
+            " topo -m and nvidia-smi nvlink -s in the pod, and repair the NVLinks that are missing or inactive. Then"
+            " run the job again.",
+        )
+    return (
+        f"{passes}, at a fraction of the rate. NCCL does so if the GPUs have no path between them that it may use, such"
+        " as with MIG, or between two CPU sockets.",
+        "Run nvidia-smi topo -m in the pod (on AMD GPUs, rocm-smi --showtopo). If it shows NVLink (NV) or XGMI between"
+        " the GPUs, follow the findings of stage tuning on the GPUs and on ACS of the node, and run the job again. If"
+        " it shows SYS or NODE, the GPUs have no better path: waive this finding.",
+    )
 
 
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:

@@ -114,8 +114,9 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "mechanism of GPUDirect RDMA",
         "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
-        "Run modprobe nvidia_peermem on the node, which requires the peer memory support of DOCA-OFED. Or drain the"
-        " node and boot a kernel that is built with CONFIG_PCI_P2PDMA=y.",
+        "Drain the node and boot a kernel that is built with CONFIG_PCI_P2PDMA=y. Or, with GPUs of NVIDIA, run modprobe"
+        " nvidia_peermem on the node, which requires the peer memory support of DOCA-OFED. With GPUs of AMD, waive this"
+        " finding if stage training proves GPUDirect RDMA: amdgpu of ROCm's package supports peer memory too.",
         "on|peermem",
         "on|peermem",
         source="leptonai/gpud, siderolabs/pkgs#1356",

@@ -68,15 +68,39 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel_log",
         "kernel",
         "kernel log since the boot, searched for faults of GPUs (nvidia, amdgpu), HCAs (mlx5, bnxt) and PCIe",
-        "A device, its driver or a program has failed since the node started. A fault of hardware usually recurs under"
-        " load. A program can cause some Xid errors, such as 13, and the link repairs PCIe errors that are corrected.",
-        "Search dmesg on the node for the PCI function, and find the Xid in NVIDIA's Xid catalog"
-        " (docs.nvidia.com/deploy/xid-errors). If its action is RESTART_APP, correct the program. If PCIe errors are"
-        " corrected ones, act only if they increase. Otherwise drain the node, reset or replace the device, and reboot"
-        " the node, which clears the kernel log.",
+        "A device or its driver has reported a fault. Such a fault usually recurs under load.",
+        "Search dmesg on the node for the PCI function. For an Xid, take the action of its number in NVIDIA's Xid"
+        " catalog. Drain the node before you reset or replace the device. Then reboot the node, which clears the kernel"
+        " log.",
         "none",
         "none",
         source="azurehpc-health-checks, imbue-ai/cluster-health, leptonai/gpud",
+        alike=False,
+    ),
+    TuningRow(
+        "kernel_log_corrected",
+        "kernel",
+        "errors that a PCIe or C2C link has corrected, logged since the kernel started",
+        "The link corrected these errors, so no data was lost. Errors that continue slow the link, because it sends the"
+        " packets again.",
+        "With the PCI address of the function as ADDRESS, run cat /sys/bus/pci/devices/ADDRESS/aer_dev_correctable on"
+        " the node before and after a job. If no number rises, waive this finding until the next boot, which clears the"
+        " kernel log. If a number rises, drain the node, power it off, and reseat the card or its riser.",
+        "none",
+        "none",
+        source="kernel documentation of PCIe AER",
+        alike=False,
+    ),
+    TuningRow(
+        "kernel_log_programs",
+        "kernel",
+        "Xids of programs that ended with an error on a GPU, logged since the kernel started",
+        "A program ended with an error on the GPU, such as an access outside of its memory. In most cases the program"
+        " is the cause, and the GPU works.",
+        "Read the log of the job that ran at the time of the Xid in dmesg, and run its program with NVIDIA's Compute"
+        " Sanitizer. If different programs get the Xid only on one GPU, drain the node, run dcgmi diag -r 3 on it, and"
+        " replace the GPU if a test fails.",
+        source="NVIDIA's Xid catalog names the program as the usual cause",
         alike=False,
     ),
 )

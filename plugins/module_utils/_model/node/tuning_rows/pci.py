@@ -126,7 +126,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "GPUs on PCI",
         "A GPU is no longer visible on the PCI bus.",
-        "Search dmesg on the node for the GPU (Xid 79), then drain and power-cycle the node. If the GPU"
+        "Search dmesg on the node for the GPU (NVIDIA: Xid 79), then drain and power-cycle the node. If the GPU"
         " stays missing, reseat or replace it.",
     ),
     TuningRow("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
@@ -154,7 +154,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "path from each GPU to the nearest HCA",
         "GPUDirect RDMA traffic crosses the CPU sockets.",
-        "Run nvidia-smi topo -m on the node, which shows the paths. Drain the node, power it off, and move"
+        "Run nvidia-smi topo -m (NVIDIA) or lspci -tv on the node, which shows the paths. Drain the node, power it off,"
+        " and move"
         " the HCA to a slot behind the same PCIe switch or CPU socket as the GPU.",
         "PIX|PXB|PHB|NODE",
         "PIX|PXB|PHB|NODE",

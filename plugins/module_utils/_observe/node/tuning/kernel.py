@@ -32,6 +32,12 @@ _SYSCTLS = {
 _RUNTIMES = ("containerd", "crio")
 _BALANCER = "irqbalance"
 _HUGE = re.compile(r"\Ahugepages-([0-9]{1,12})kB\Z")
+#: tuning row of the faults in the kernel log, by their cause
+_ROWS_OF_CAUSES: dict[kernel_log.Cause, str] = {
+    "device": "kernel_log",
+    "corrected": "kernel_log_corrected",
+    "program": "kernel_log_programs",
+}
 #: bytes of one record of /dev/kmsg, and records that are read at most: the buffer of a node that has much to say
 _RECORD, _MOST_RECORDS = 8192, 100_000
 
@@ -115,22 +121,24 @@ def _read_kernel_faults(rows: Rows, devices: SysfsReader) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         # a node has it; a container may not
-        rows.unread(f"{path} does not exist", "kernel_log")
+        rows.unread(f"{path} does not exist", *_ROWS_OF_CAUSES.values())
         return
     except OSError as error:
-        rows.unread(f"{path}: {error.strerror}", "kernel_log")
+        rows.unread(f"{path}: {error.strerror}", *_ROWS_OF_CAUSES.values())
         return
     try:
         found = kernel_log.parse_faults(_list_log_records(handle))
     except OSError as error:
-        rows.unread(f"{path}: {error.strerror}", "kernel_log")
+        rows.unread(f"{path}: {error.strerror}", *_ROWS_OF_CAUSES.values())
         return
     finally:
         os.close(handle)
-    for kind, address in found:
-        rows.add("kernel_log", kind, address)
-    if not found:
-        rows.add("kernel_log", "none")
+    for cause, row in _ROWS_OF_CAUSES.items():
+        faults = [fault for fault in found if fault.cause == cause]
+        for fault in faults:
+            rows.add(row, fault.kind, fault.address)
+        if not faults:
+            rows.add(row, "none")
 
 
 def _list_log_records(handle: int) -> typing.Iterator[str]:

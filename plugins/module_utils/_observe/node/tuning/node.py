@@ -42,7 +42,8 @@ def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", pr
         pci.list_functions(readers, hcas.hcas),
         cards,
     )
-    gpu.read(rows, reader_of(readers, "module/nvidia"), host, [card.address for card in cards])
+    of_nvidia = [card.address for card in cards if card.vendor == pci.NVIDIA]
+    gpu.read(rows, reader_of(readers, "module/nvidia"), host, of_nvidia)
     gpu.read_p2pdma(rows, reader_of(readers, "module"), processes, files, bool(cards))
     kubelet.read(rows, files, processes)
     network.read(rows, readers, processes, SysfsReader(os.path.join(host, "sys/kernel/config")), hcas)

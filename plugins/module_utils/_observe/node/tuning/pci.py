@@ -17,7 +17,10 @@ from ..sysfs_reader import SysfsReader
 from .rows import Rows, reader_of
 
 _DEVICES = "bus/pci/devices"
-_NVIDIA, _DISPLAYS = 0x10DE, (0x0300, 0x0302)
+NVIDIA, _AMD, _HABANA = 0x10DE, 0x1002, 0x1DA3
+#: PCI classes of the GPUs of each vendor: VGA and 3D controllers of NVIDIA; those and other display controllers (MI100,
+#: MI200) and processing accelerators (MI300) of AMD; processing accelerators of Habana Labs (Gaudi)
+_CLASSES = {NVIDIA: (0x0300, 0x0302), _AMD: (0x0300, 0x0302, 0x0380, 0x1200), _HABANA: (0x1200,)}
 #: of ConnectX-8, a function of its own by which it reaches GPUs (Linux 6.12 drivers/infiniband/hw/mlx5/data_direct.c)
 _MELLANOX, _DATA_DIRECT = 0x15B3, 0x2100
 _CPUS, _NUMA_NODES = "devices/system/cpu", "devices/system/node"
@@ -30,11 +33,13 @@ class Function(typing.NamedTuple):
     :ivar name: name of the function in tuning rows, such as that of its RDMA device; a GPU has its PCI address
     :ivar address: PCI address, such as ``0000:3c:00.0``
     :ivar sysfs: reader of the sysfs that has the function
+    :ivar vendor: PCI vendor of a GPU; 0 for other functions
     """
 
     name: str
     address: str
     sysfs: SysfsReader
+    vendor: int = 0
 
     @property
     def folder(self) -> str:
@@ -84,8 +89,8 @@ def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[
 
 
 def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
-    """Return the PCI functions of the NVIDIA GPUs, and add the tuning rows with their models and their number to
-    ``rows``.
+    """Return the PCI functions of the GPUs of NVIDIA and AMD and of Gaudi accelerators. Add the tuning rows with their
+    models and their number to ``rows``.
 
     :param rows: collector of the tuning rows of the node
     :param readers: readers of the sysfs roots
@@ -95,18 +100,15 @@ def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Functio
     for reader in readers:
         before = len(reader.errors)
         for address in reader.names(_DEVICES):
-            if reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) != _NVIDIA:
+            vendor = reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) or 0
+            if vendor not in _CLASSES:
                 continue
             kind = reader.value(f"{_DEVICES}/{address}/class", parse.parse_hexadecimal)
-            if kind is not None and kind >> 8 in _DISPLAYS:
-                found.append(Function(address, address, reader))
-                rows.file(
-                    "gpu_model",
-                    reader,
-                    f"{_DEVICES}/{address}/device",
-                    lambda text: f"10de:{parse.parse_hexadecimal(text):04x}",
-                    address,
-                )
+            if kind is not None and kind >> 8 in _CLASSES[vendor]:
+                found.append(Function(address, address, reader, vendor))
+                model = reader.value(f"{_DEVICES}/{address}/device", parse.parse_hexadecimal)
+                if model is not None:
+                    rows.add("gpu_model", f"{vendor:04x}:{model:04x}", address)
         if len(reader.errors) > before:
             rows.unread(reader.errors[before], "gpu_model")
     if found:
@@ -142,7 +144,8 @@ def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typi
     rows.absent("gpu_numa", "gpu_link_width", "gpu_nic_path", "acs")
     for card in cards:
         rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _format_numa_node, card.name)
-        _read_relaxed_ordering(rows, "relaxed_ordering_gpu", card)
+        if card.vendor == NVIDIA:
+            _read_relaxed_ordering(rows, "relaxed_ordering_gpu", card)
         _read_gpu_link_width(rows, card)
         _read_nearest_hca(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
 
@@ -274,8 +277,9 @@ def _read_gpu_link_width(rows: Rows, card: Function) -> None:
     :param card: PCI function of the GPU
     """
     before = len(card.sysfs.errors)
+    folder = _find_edge(card).folder
     current, most, slot = (
-        card.sysfs.value(f"{card.folder}/{name}", parse.parse_pcie_width)
+        card.sysfs.value(f"{folder}/{name}", parse.parse_pcie_width)
         for name in ("current_link_width", "max_link_width", "../max_link_width")
     )
     if len(card.sysfs.errors) > before:
@@ -283,6 +287,21 @@ def _read_gpu_link_width(rows: Rows, card: Function) -> None:
     elif current and most:
         could = min(most, slot or most)
         rows.add("gpu_link_width", "full" if current >= could else f"x{current} of x{could}", card.address)
+
+
+def _find_edge(card: Function) -> Function:
+    """Return the function of a GPU that is in the slot: the GPU itself, or the upstream port of the PCIe switch on the
+    card, which some GPUs of AMD have. The link behind that switch always has all lanes.
+
+    :param card: PCI function of the GPU
+    """
+    edge = card
+    for address in reversed(card.path.functions[:-1]) if card.vendor == _AMD else ():
+        bridge = Function(address, address, card.sysfs, card.vendor)
+        if card.sysfs.value(f"{bridge.folder}/vendor", parse.parse_hexadecimal) != _AMD:
+            break
+        edge = bridge
+    return edge
 
 
 def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
