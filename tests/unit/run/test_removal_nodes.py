@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removal.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal.reboots import find_ended_by_reboot
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drain_blockers
 from tests.unit.run.test_driver_plan import FABRIC, NIC, fields
@@ -38,7 +39,9 @@ def node(name: str, **labels: str) -> Item:
 def gate(intent: Intent, *items: Item) -> None:
     named = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace="sriov"))
     api, removal = Api(*objects_of(named), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
-    refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster)
+    # a run of stage network saw that the nodes use no NIC themselves
+    idle = KnownUses({"a0": {}, "b0": {}})
+    refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster, idle)
 
 
 def with_driver(**wanted: str) -> Intent:
