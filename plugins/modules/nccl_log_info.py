@@ -360,7 +360,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.sources import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import tests as nccl_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import has_several_logs, read_files
 

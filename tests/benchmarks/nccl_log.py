@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse
 from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import read_lines
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

@@ -12,7 +12,7 @@ import typing
 
 from .._model.base.errors import RdmaError, SourceRefused
 from .._model.job.nccl import HOLE, TOGETHER
-from .._parse.job.nccl_log_reader import is_document
+from .._parse.job.nccl.log_reader import is_document
 from .files import open_file
 
 #: characters that are read at once, and most of a line: NCCL writes 1024 at most, and what stands before them is short

@@ -46,7 +46,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     WARN,
     Finding,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 GIB = 1 << 30

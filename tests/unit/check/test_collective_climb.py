@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     ExpectedBusbw,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=2)

@@ -20,7 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_test
     NcclTests,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import tests as nccl_tests
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.s
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import Roce
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, UNKNOWN, WARN
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 from .test_collective_causes import GIB, JOB, ROCE, SEEN, says

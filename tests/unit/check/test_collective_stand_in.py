@@ -31,7 +31,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     TestName,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import tests as nccl_tests
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/collectives"
 NODES = ("worker-1", "worker-2")

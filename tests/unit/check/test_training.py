@@ -71,8 +71,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     judge,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_kinds, transports
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import transports
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import kinds as nccl_kinds
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     WARN,
     Finding,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse_text
 from ansible_collections.linerate.rdma.tests.unit.check.test_training import ETHERNET, FUNCTIONS, facts, intent, pod
 
 FIRST, SECOND = list(FUNCTIONS)[:2]

@@ -19,8 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.chann
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.sources import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log_reader, nccl_memory
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log_reader as nccl_log_reader
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import memory as nccl_memory
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse, parse_files, parse_text
 from ansible_collections.linerate.rdma.plugins.module_utils._store import files, job_logs
 from ansible_collections.linerate.rdma.tests.unit.limit import measure_seconds
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job

@@ -46,7 +46,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.pod_template import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.dra.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.networks.multus import training_pods

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosValue
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import parse_whole
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.measurement.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import problem as nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import libibverbs
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
 

@@ -19,12 +19,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclRank
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import (
-    PodLogs,
-    parse,
-    parse_text,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import PodLogs, parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.problem import (
     Completion,
     classify,
     parse_completion,

@@ -20,13 +20,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_test
     NcclTestRow,
     NcclTests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.tests import (
     NcclTestsReader,
     parse,
     parse_text,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests_json import parse_json
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.tests_json import parse_json
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded, measure_seconds
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"

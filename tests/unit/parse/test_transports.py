@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.log.problems import CAUSES, check_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import transports
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse_text
 
 MESSAGES = pathlib.Path(__file__).parent.parent / "fixtures" / "messages"
 

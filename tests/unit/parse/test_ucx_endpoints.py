@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import keep_log
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.ucx import UcxEndpoint
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl import log as nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.transports import parse_endpoint
 
 OLD = "[1624984398.083715] [r39c2t5n1:22453:0]     ucp_worker.c:1720 UCX  INFO  "

@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import UNKNOWN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse, parse_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, count_values
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import MOST_BYTES, json_of
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC

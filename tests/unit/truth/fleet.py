@@ -153,7 +153,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
     WantedInterface,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl.log import parse
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 RATE = 400.0

@@ -57,7 +57,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     Return at least one finding for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
     fabric.
     """
-    world = FabricFacts(
+    fabric_facts = FabricFacts(
         {
             name: observed.value
             for name, observed in facts.nodes.items()
@@ -78,7 +78,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings = _check_nodes(facts, infiniband)
     known: list[tuple[Fabric, Membership]] = []
     memberships = {
-        fabric.name: number_by_leaf(resolve_members(fabric, world.nodes, world.subnets), facts.topologies)
+        fabric.name: number_by_leaf(resolve_members(fabric, fabric_facts.nodes, fabric_facts.subnets), facts.topologies)
         for fabric in intent.fabrics
         if find_traits(fabric).members
     }
@@ -95,12 +95,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             )
             continue
         membership = memberships[fabric.name]
-        findings += check_membership(fabric, membership, world, memberships)
+        findings += check_membership(fabric, membership, fabric_facts, memberships)
         for other, its in known:
             findings += _check_claims(other, its, fabric, membership)
         known.append((fabric, membership))
         if is_infiniband(fabric):
-            findings += _check_infiniband(fabric, membership, facts, world)
+            findings += _check_infiniband(fabric, membership, facts, fabric_facts)
     return (*findings, *check_crossed_cables(intent.fabrics, memberships))
 
 
@@ -204,14 +204,14 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
     return name, member.port.number if member.port else None
 
 
-def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> list[Finding]:
-    findings = [*_check_select(fabric, membership, world), *check_islands(fabric, world)]
+def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, fabric_facts: FabricFacts) -> list[Finding]:
+    findings = [*_check_select(fabric, membership, fabric_facts), *check_islands(fabric, fabric_facts)]
     if not membership.resolved:
-        return findings + check_no_manager(fabric, membership, world)
+        return findings + check_no_manager(fabric, membership, fabric_facts)
     seen, why_none = find_topology_or_first_view(membership, facts.topologies)
-    findings += check_managers(fabric, membership, seen, world)
+    findings += check_managers(fabric, membership, seen, fabric_facts)
     findings += check_partitions(fabric, membership)
-    findings += check_lids(fabric, membership, facts.topologies, world)
+    findings += check_lids(fabric, membership, facts.topologies, fabric_facts)
     if seen is None or seen.topology is None:
         remedy = (
             "If one of these nodes has a finding fabric.node, follow its remedy. Otherwise run time ibnetdiscover"
@@ -231,25 +231,27 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
             ),
         ]
     findings += check_whole(fabric, seen.topology)
-    findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
+    findings += check_topology(fabric, membership, seen.topology, seen.capabilities, fabric_facts)
     findings += check_routes(fabric, membership, seen.topology, seen.forwarding)
     return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 
 
-def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
+def _check_select(fabric: Fabric, membership: Membership, fabric_facts: FabricFacts) -> list[Finding]:
     """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
     fabric. If that subnet manager is unknown, return a failed finding if the listed HCAs see different subnet managers.
     The list is empty if the intent lists no PCI address.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     if not fabric.select.pci:
         return []
     seen: dict[str, str] = {}
-    for name, node in world.nodes.items():
+    for name, node in fabric_facts.nodes.items():
         managers = {
-            (item.rdma_device, item.port): item.master.guid for item in world.subnets.get(name, ()) if item.master
+            (item.rdma_device, item.port): item.master.guid
+            for item in fabric_facts.subnets.get(name, ())
+            if item.master
         }
         for hca in (hca for hca in node.hcas if hca_matches(fabric.select, hca)):
             guids = [

@@ -20,7 +20,7 @@ _MOST_FOREIGN = 64
 
 
 def check_foreign(
-    fabric: Fabric, membership: Membership, topology: Topology, world: FabricFacts, ends: Ends
+    fabric: Fabric, membership: Membership, topology: Topology, fabric_facts: FabricFacts, ends: Ends
 ) -> list[Finding]:
     """Report HCAs in the topology that carry the name of a node of the intent, although the node does not report such
     an HCA. HCAs of other servers are ignored.
@@ -29,11 +29,11 @@ def check_foreign(
     the intent requires of the node, because then another machine has the same name.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     """
-    known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
-        port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
+    known = {hca.node_guid for node in fabric_facts.nodes.values() for hca in node.hcas} | {
+        port.guid for node in fabric_facts.nodes.values() for hca in node.hcas for port in hca.ports
     }
     ports: dict[str, set[str]] = {}
     for link in topology.links:
@@ -48,7 +48,7 @@ def check_foreign(
         and not ports.get(node.guid, set()) & known
     ]
     findings = []
-    hosts = collect_owners(world.nodes)
+    hosts = collect_owners(fabric_facts.nodes)
     wanted = fabric.select.hcas_per_node
     for node in foreign:
         named = hosts.get(host_of(node.description), ())

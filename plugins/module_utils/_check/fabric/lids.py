@@ -20,7 +20,9 @@ _MOST_PORTS = 8
 _MOST_LIDS = 32
 
 
-def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
+def check_lids(
+    fabric: Fabric, membership: Membership, topologies: Topologies, fabric_facts: FabricFacts
+) -> list[Finding]:
     """Return a failed finding for each LID that a port reports and that belongs, or may belong, to another port.
 
     The list is empty where each port has its own LID. If there are more than ``_MOST_LIDS`` such LIDs, the first ones
@@ -28,9 +30,9 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param topologies: topologies that fabric_info read, or the error, by node
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
-    claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
+    claims = find_false_claims(membership, fabric_facts.nodes, fabric_facts.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
         ports = join_first([f"{node} {device} port {number}" for node, device, number in claim.ports], _MOST_PORTS)

@@ -24,12 +24,12 @@ MOST_HCAS = 16
 
 
 def check_membership(
-    fabric: Fabric, membership: Membership, world: FabricFacts, memberships: typing.Mapping[str, Membership]
+    fabric: Fabric, membership: Membership, fabric_facts: FabricFacts, memberships: typing.Mapping[str, Membership]
 ) -> list[Finding]:
     """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     :param memberships: HCAs that belong to each fabric of the intent, by the name of the fabric
     """
     wanted = fabric.select.hcas_per_node
@@ -37,14 +37,18 @@ def check_membership(
         ", all with the same subnet manager" if is_infiniband(fabric) else ""
     )
     if not membership.resolved:
-        unasked = [name for name in world.nodes if is_infiniband(fabric) and find_unasked(fabric, name, world)]
-        if unasked and not any(seen.master or seen.silent for subnets in world.subnets.values() for seen in subnets):
-            why, remedy = explain_cause(unasked, world)
+        unasked = [
+            name for name in fabric_facts.nodes if is_infiniband(fabric) and find_unasked(fabric, name, fabric_facts)
+        ]
+        if unasked and not any(
+            seen.master or seen.silent for subnets in fabric_facts.subnets.values() for seen in subnets
+        ):
+            why, remedy = explain_cause(unasked, fabric_facts)
             return [
                 Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be queried", expected, why, remedy)
             ]
         reason = format_clause(membership.why)
-        why = f"{reason[0].upper()}{reason[1:]}." + (words_of_ports(world) if is_infiniband(fabric) else "")
+        why = f"{reason[0].upper()}{reason[1:]}." + (words_of_ports(fabric_facts) if is_infiniband(fabric) else "")
         return [
             Finding(
                 "fabric.membership",
@@ -78,9 +82,9 @@ def check_membership(
         if len(members) == wanted:
             findings.append(build_pass("fabric.hcas", subject, measured, count_of(wanted, "HCA")))
             continue
-        mute = find_unasked(fabric, name, world) if is_infiniband(fabric) else ()
+        mute = find_unasked(fabric, name, fabric_facts) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
-            why, remedy = explain_cause([name], world, mute)
+            why, remedy = explain_cause([name], fabric_facts, mute)
             findings.append(
                 Finding(
                     "fabric.hcas",
@@ -93,7 +97,7 @@ def check_membership(
                 )
             )
             continue
-        why, step = _explain_count(fabric, membership, name, world, memberships)
+        why, step = _explain_count(fabric, membership, name, fabric_facts, memberships)
         remedy = (
             f"{f'{step} Or correct' if step else 'Correct'} select or hcas_per_node of the fabric '{fabric.name}' in"
             " the intent. Then run stage fabric again."
@@ -106,14 +110,14 @@ def _explain_count(
     fabric: Fabric,
     membership: Membership,
     name: str,
-    world: FabricFacts,
+    fabric_facts: FabricFacts,
     memberships: typing.Mapping[str, Membership],
 ) -> tuple[str, str]:
     """Return why a node has a different number of HCAs on the fabric than the intent requires, and the instruction
     for its ports and cables. The instruction is empty if only the intent can be wrong.
 
     :param name: name of the node
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     :param memberships: HCAs that belong to each fabric of the intent, by the name of the fabric
     """
     members = {member.hca.name for member in membership.members[name]}
@@ -124,7 +128,7 @@ def _explain_count(
         if member.hca.name not in members
     }
     more = len(membership.members[name]) > fabric.select.hcas_per_node
-    others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
+    others = [hca for hca in find_candidates(fabric, fabric_facts.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
         why = f"The selectors of the fabric match {'all' if more else 'only'} these physical functions of the node."
         return why, ""
@@ -143,7 +147,9 @@ def _explain_count(
             f" an HCA that is missing or not usable. Otherwise run lspci and dmesg on {name}, and repair or install"
             " the missing HCA."
         )
-    words, steps = _explain_ports(free, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
+    words, steps = _explain_ports(
+        free, {(item.rdma_device, item.port): item for item in fabric_facts.subnets.get(name, ())}
+    )
     which = "This port was" if len(words) == 1 else "These ports were"
     return f"{which} not assigned to a fabric of the intent: {join_first(words, MOST, '; ')}.", " ".join(steps)
 

@@ -102,15 +102,15 @@ class Names:
         )
 
 
-def find_host(guid: str, names: Names, world: FabricFacts) -> typing.Optional[str]:
+def find_host(guid: str, names: Names, fabric_facts: FabricFacts) -> typing.Optional[str]:
     """Return the name of the machine that has a port: the node whose HCAs have it, or else the host in the node
     description, which rdma-ndd writes as ``HOST DEVICE``. Return None if neither is known, and for a switch.
 
     :param guid: GUID of a port of an HCA, or of a device
     :param names: names of the devices of the topology
-    :param world: HCAs of the nodes whose facts could be read
+    :param fabric_facts: HCAs of the nodes whose facts could be read
     """
-    for name, node in world.nodes.items():
+    for name, node in fabric_facts.nodes.items():
         if any(port.guid == guid for hca in node.hcas for port in hca.ports):
             return name
     described = names.node(guid).split()
@@ -125,15 +125,15 @@ def join_some(items: typing.Sequence[str]) -> str:
     return join_first(items, MOST)
 
 
-def words_of_ports(world: FabricFacts) -> str:
+def words_of_ports(fabric_facts: FabricFacts) -> str:
     """Return a sentence with the first errors that ports of any node reported when they were queried for their subnet
     manager. Return an empty text without errors.
 
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     words = [
         f"{name} {seen.rdma_device}: {format_clause(seen.error)}"
-        for name, subnets in world.subnets.items()
+        for name, subnets in fabric_facts.subnets.items()
         for seen in subnets
         if seen.error
     ]

@@ -30,14 +30,14 @@ _NO_ANSWER = "the answer is empty"
 
 
 def check_managers(
-    fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
+    fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], fabric_facts: FabricFacts
 ) -> list[Finding]:
     """Check the subnet managers of a fabric whose HCAs are known: exactly one is master, a standby exists, and they
     answer.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param seen: topology and subnet managers as read through a port of the fabric; None if no port was used
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     names = Names(seen.topology if seen else None)
     managers = (
@@ -46,22 +46,22 @@ def check_managers(
         else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was queried")
     )
     remedy = _SEE_MASTER if seen is not None else _NO_PORT
-    known = _of_members(membership, world)
-    known.update(in_topology(seen, world) if seen else {})
+    known = _of_members(membership, fabric_facts)
+    known.update(in_topology(seen, fabric_facts) if seen else {})
     return [
         *_check_one(fabric, known, names),
         *_check_answers(fabric, managers, names, remedy),
-        _check_standby(fabric, known, managers, names, world, remedy),
+        _check_standby(fabric, known, managers, names, fabric_facts, remedy),
         _check_priorities(fabric, known, names),
         _check_activity(fabric, membership, managers, remedy),
     ]
 
 
-def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
+def _of_members(membership: Membership, fabric_facts: FabricFacts) -> dict[str, SubnetManager]:
     """Return the master subnet managers that the ports of the members see, by GUID.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     ports = {
         (name, member.hca.rdma_device, member.port.number)
@@ -71,28 +71,28 @@ def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetM
     }
     seen = [
         item
-        for name, subnets in world.subnets.items()
+        for name, subnets in fabric_facts.subnets.items()
         for item in subnets
         if (name, item.rdma_device, item.port) in ports
     ]
     return {item.master.guid: item.master for item in seen if item.master}
 
 
-def in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetManager]:
+def in_topology(seen: SeenTopology, fabric_facts: FabricFacts) -> dict[str, SubnetManager]:
     """Return the subnet managers of one topology by GUID: those that its ports see as the master, and those that
     answered themselves. The answer of a manager itself is newer and takes precedence.
 
     After a fabric was split, each part may have its own master.
 
     :param seen: topology and subnet managers as read through one port of the fabric
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     result = {}
     if seen.topology is not None:
         ends = {end.port_guid for link in seen.topology.links for end in (link.a, link.b) if end.port_guid}
-        for name, node in world.nodes.items():
+        for name, node in fabric_facts.nodes.items():
             guids = {(hca.rdma_device, port.number): port.guid for hca in node.hcas for port in hca.ports}
-            for subnet in world.subnets.get(name, ()):
+            for subnet in fabric_facts.subnets.get(name, ()):
                 if subnet.master is not None and guids.get((subnet.rdma_device, subnet.port)) in ends:
                     result[subnet.master.guid] = subnet.master
     if seen.managers is not None:
@@ -208,13 +208,15 @@ def _check_standby(
     known: typing.Mapping[str, SubnetManager],
     managers: SeenManagers,
     names: Names,
-    world: FabricFacts,
+    fabric_facts: FabricFacts,
     unread: str,
 ) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
         measured = join_some([_describe_subnet_manager(manager, names) for manager in standby])
-        hosts = {find_host(item.guid, names, world) for item in known.values() if item.state in ("MASTER", "STANDBY")}
+        hosts = {
+            find_host(item.guid, names, fabric_facts) for item in known.values() if item.state in ("MASTER", "STANDBY")
+        }
         if len(hosts) == 1 and None not in hosts:
             why = (
                 f"Master and standby run on one machine, {hosts.pop()}. If it stops, the fabric has no subnet manager."

@@ -33,14 +33,14 @@ def check_topology(
     membership: Membership,
     topology: Topology,
     capabilities: typing.Optional[SeenCapabilities],
-    world: FabricFacts,
+    fabric_facts: FabricFacts,
 ) -> list[Finding]:
     """Return all findings on the topology of a fabric. Passed findings are summarized by node or by fabric, so that a
     report on ten thousand hosts stays readable.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
@@ -51,7 +51,7 @@ def check_topology(
         *check_hca_rates(fabric, membership, ends, capabilities),
         *check_switch_rates(fabric, topology, capabilities, names, way),
         _check_capabilities(fabric, topology, capabilities, names),
-        *check_foreign(fabric, membership, topology, world, ends),
+        *check_foreign(fabric, membership, topology, fabric_facts, ends),
         *check_guids(fabric, membership, topology, names),
     ]
 

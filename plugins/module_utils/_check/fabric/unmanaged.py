@@ -17,29 +17,31 @@ from .names import FabricFacts, Names, join_some, words_of_ports
 from .subnet_managers import ONE, in_topology, report_two_masters
 
 
-def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
+def check_no_manager(fabric: Fabric, membership: Membership, fabric_facts: FabricFacts) -> list[Finding]:
     """Report why the subnet manager of a fabric could not be identified.
 
     The status is fail if the manager itself is the cause: no manager answers, or one topology has two masters. In all
     other cases it is unknown.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
-    rivals = _find_rivals(fabric, asking, world)
+    asking = {
+        (name, hca.rdma_device) for name, node in fabric_facts.nodes.items() for hca in find_candidates(fabric, node)
+    }
+    rivals = _find_rivals(fabric, asking, fabric_facts)
     if rivals:
         return [rivals]
     silent: dict[str, list[SeenSubnet]] = {
         name: [seen for seen in subnets if seen.silent and (name, seen.rdma_device) in asking]
-        for name, subnets in world.subnets.items()
+        for name, subnets in fabric_facts.subnets.items()
     }
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
-        return [_report_nobody_answers(fabric, silent, world)]
-    if any(seen.master for subnets in world.subnets.values() for seen in subnets):
+        return [_report_nobody_answers(fabric, silent, fabric_facts)]
+    if any(seen.master for subnets in fabric_facts.subnets.values() for seen in subnets):
         why = f"It is unknown which subnet manager manages this fabric: {format_clause(membership.why)}."
         return [_report_unknown_master(fabric, why, f"{membership.remedy}. Then run stage fabric again.")]
-    if not any(world.subnets.values()):
+    if not any(fabric_facts.subnets.values()):
         why = "No port was queried: no node responded, or no node has an InfiniBand port."
         remedy = (
             "Correct the errors in the findings fabric.node. Without such findings, check with rdma link whether the"
@@ -48,7 +50,7 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
         return [_report_unknown_master(fabric, why, remedy)]
     why = (
         "Too few ports could be queried for their subnet manager, so the master of the fabric is"
-        f" unknown.{words_of_ports(world)}"
+        f" unknown.{words_of_ports(fabric_facts)}"
     )
     remedy = (
         "Run sminfo -C DEVICE -P PORT as root on the node, for each of these ports. If it cannot open the port, run"
@@ -61,32 +63,34 @@ def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
     return Finding("fabric.one_master", fabric.name, UNKNOWN, "master not identified", ONE, why, remedy)
 
 
-def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
+def check_islands(fabric: Fabric, fabric_facts: FabricFacts) -> list[Finding]:
     """Return a failed finding for each island: switches and HCAs that are connected with each other, but have no path
     to a subnet manager. If no topology shows the islands, return one failed finding with their ports.
 
     The list is empty without islands, and if no port at all sees a subnet manager.
 
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     expected = "a path to a subnet manager from each port with a link"
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
+    asking = {
+        (name, hca.rdma_device) for name, node in fabric_facts.nodes.items() for hca in find_candidates(fabric, node)
+    }
     lost = {
-        (name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off
+        (name, seen.rdma_device) for name, subnets in fabric_facts.subnets.items() for seen in subnets if seen.cut_off
     } & asking
     # the topologies from ports that see a manager
     rest = {
         node.guid
-        for name, topologies in world.topologies.items()
+        for name, topologies in fabric_facts.topologies.items()
         for seen in topologies
         if seen.topology is not None and (name, seen.rdma_device) not in lost
         for node in seen.topology.nodes
     }
-    if not lost or not (rest or any(seen.master for subnets in world.subnets.values() for seen in subnets)):
+    if not lost or not (rest or any(seen.master for subnets in fabric_facts.subnets.values() for seen in subnets)):
         # no port sees a manager: then the manager is gone, which check_no_manager reports
         return []
     findings = []
-    for name, topologies in world.topologies.items():
+    for name, topologies in fabric_facts.topologies.items():
         for seen in topologies:
             if (
                 (name, seen.rdma_device) in lost
@@ -156,18 +160,18 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
 
 
 def _find_rivals(
-    fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
+    fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], fabric_facts: FabricFacts
 ) -> typing.Optional[Finding]:
     """Return a failed finding if one topology contains two master subnet managers, else None.
 
     Without this finding, such a fabric would count as two fabrics, since its ports report different masters.
 
     :param asking: ports that may belong to the fabric, each as node name and RDMA device
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
-    for node, topologies in world.topologies.items():
+    for node, topologies in fabric_facts.topologies.items():
         for seen in topologies:
-            masters = [manager for manager in in_topology(seen, world).values() if manager.state == "MASTER"]
+            masters = [manager for manager in in_topology(seen, fabric_facts).values() if manager.state == "MASTER"]
             if len(masters) > 1 and (node, seen.rdma_device) in asking:
                 return report_two_masters(
                     fabric, sorted(masters, key=lambda manager: manager.guid), Names(seen.topology)
@@ -176,13 +180,13 @@ def _find_rivals(
 
 
 def _report_nobody_answers(
-    fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
+    fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], fabric_facts: FabricFacts
 ) -> Finding:
     """Return the failed finding that no subnet manager answers, with the state of the last known manager: hung, ended
     or unreachable.
 
     :param silent: ports whose query of their subnet manager got no answer, by node
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     ports = "; ".join(
         f"{name} {join_some([seen.rdma_device for seen in subnets])}"
@@ -245,5 +249,11 @@ def _report_nobody_answers(
             "fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", ONE, why, remedy
         )
     return Finding(
-        "fabric.one_master", fabric.name, FAIL, "no subnet manager", ONE, f"{asked}{words_of_ports(world)}", remedy
+        "fabric.one_master",
+        fabric.name,
+        FAIL,
+        "no subnet manager",
+        ONE,
+        f"{asked}{words_of_ports(fabric_facts)}",
+        remedy,
     )

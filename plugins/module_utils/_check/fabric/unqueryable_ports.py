@@ -50,18 +50,18 @@ _BARRIERS: dict[str, tuple[str, str]] = {
 }
 
 
-def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
+def find_unasked(fabric: Fabric, name: str, fabric_facts: FabricFacts) -> tuple[Hca, ...]:
     """Return the HCAs of a node that may belong to a fabric and have a link, but could not be queried for their subnet
     manager. If the node did not answer at all, return all its candidate HCAs with a link.
 
     :param name: name of the node
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
-    hcas = find_candidates(fabric, world.nodes[name])
-    if name not in world.subnets:
+    hcas = find_candidates(fabric, fabric_facts.nodes[name])
+    if name not in fabric_facts.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
     seen_by: dict[str, list[SeenSubnet]] = {}
-    for seen in world.subnets[name]:
+    for seen in fabric_facts.subnets[name]:
         seen_by.setdefault(seen.rdma_device, []).append(seen)
     return tuple(hca for hca in hcas if _is_mute(seen_by.get(hca.rdma_device or "", [])))
 
@@ -81,17 +81,19 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     )
 
 
-def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.Sequence[Hca] = ()) -> tuple[str, str]:
+def explain_cause(
+    nodes: typing.Sequence[str], fabric_facts: FabricFacts, mute: typing.Sequence[Hca] = ()
+) -> tuple[str, str]:
     """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy.
 
     Of several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of
     the query.
 
     :param nodes: names of the nodes
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param fabric_facts: HCAs, subnet managers and topologies of the nodes whose facts could be read
     :param mute: HCAs of the node that were not queried, if ``nodes`` has one node; empty if they are not known
     """
-    missing = [name for name in nodes if name not in world.subnets]
+    missing = [name for name in nodes if name not in fabric_facts.subnets]
     if missing:
         why = (
             f"The module subnet_manager_info could not read the ports of {join_some(missing)}, so their subnet"
@@ -101,7 +103,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.
             f"Follow the remedy of the finding fabric.node of {missing[0] if len(missing) == 1 else 'these nodes'},"
             " then run stage fabric again."
         )
-    found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]
+    found = [(name, seen) for name in nodes for seen in fabric_facts.subnets[name] if _is_mute([seen])]
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:

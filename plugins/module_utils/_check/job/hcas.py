@@ -53,11 +53,11 @@ def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
             check, subject, FAIL, f"'{value}'", expected, "The value names no HCA, so NCCL falls back to TCP.", remedy
         )
         return
-    if scope.world and scope.world.pods_by_devices:
+    if scope.surroundings and scope.surroundings.pods_by_devices:
         groups, left = _judge_groups(
             scope,
             choice,
-            scope.world.pods_by_devices,
+            scope.surroundings.pods_by_devices,
             lambda devices: _check_pod(check, subject, choice, devices, value),
         )
         yield from _name_first(groups, f"{subject} of pod", "pods")
@@ -74,13 +74,19 @@ def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
     groups, left = _judge_groups(
         scope,
         choice,
-        scope.world.nodes_by_devices if scope.world else {},
+        scope.surroundings.nodes_by_devices if scope.surroundings else {},
         lambda names: _check_node(check, subject, choice, names, value, given),
     )
     findings = [*_name_first(groups, f"{subject} on", "nodes")]
     if left:
         findings.append(report_uncompared(check, subject, value, expected, f"the HCAs of {count_of(left, 'node')}"))
-    if wide and choice.exclude and not groups and not left and not (scope.world and scope.world.nodes_by_devices):
+    if (
+        wide
+        and choice.exclude
+        and not groups
+        and not left
+        and not (scope.surroundings and scope.surroundings.nodes_by_devices)
+    ):
         why = "The value excludes all HCAs of a driver. If a pod has only such HCAs, NCCL falls back to TCP."
         few = "Exclude single HCAs by their exact names (^=mlx5_2), or remove NCCL_IB_HCA."
         findings.append(Finding(check, subject, WARN, value, "at least 1 HCA of each pod", why, few))

@@ -49,14 +49,14 @@ _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for t
 def lint(
     resources: typing.Sequence[Resource],
     runtimes: typing.Sequence[Resource] = (),
-    world: typing.Optional[JobSurroundings] = None,
+    surroundings: typing.Optional[JobSurroundings] = None,
 ) -> tuple[Finding, ...]:
     """Return the findings of all rules of the linter on jobs. A rule that applies to a pod template yields at least one
     finding on it.
 
     :param resources: objects of the jobs
     :param runtimes: other objects of the same files: runtimes to which TrainJobs refer, and claims of devices
-    :param world: state of the cluster; None skips the rules that need a cluster
+    :param surroundings: state of the cluster; None skips the rules that need a cluster
     """
     findings: list[Finding] = []
     hints, budget = Hints(), ComparisonBudget()
@@ -68,7 +68,7 @@ def lint(
         findings.append(
             Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes accepts", why, _CORRECT)
         )
-    known = add_cluster(beside, world)
+    known = add_cluster(beside, surroundings)
     for resource in resources:
         try:
             job = add_uses(parse(resource, runtimes), known)
@@ -94,7 +94,7 @@ def lint(
                 "a job that Kubernetes accepts",
             )
         )
-        findings += _lint_job(job, world, hints, budget, known)
+        findings += _lint_job(job, surroundings, hints, budget, known)
     if not resources:
         why = "The given objects create no pods, so job_lint checked nothing."
         findings.append(
@@ -168,12 +168,12 @@ def _name_resource(resource: Resource) -> str:
 
 def _lint_job(
     job: JobWorkload,
-    world: typing.Optional[JobSurroundings],
+    surroundings: typing.Optional[JobSurroundings],
     hints: Hints,
     budget: ComparisonBudget,
     known: DeviceClaims,
 ) -> typing.Iterator[Finding]:
-    scopes = [LintedTemplate(job, template, world, hints, budget) for template in job.templates]
+    scopes = [LintedTemplate(job, template, surroundings, hints, budget) for template in job.templates]
     yield from _check_framework(job, [scope for scope in scopes if scope.computes])
     for scope in scopes:
         yield from check_variables(scope)
@@ -198,23 +198,23 @@ def _lint_job(
         yield admission.check(
             scope.template,
             scope.subject,
-            world.enforced.get(job.namespace) if world is not None else None,
+            surroundings.enforced.get(job.namespace) if surroundings is not None else None,
             job.namespace,
         )
         yield check_shared_memory(scope)
         yield from check_guaranteed(scope)
         yield from check_added(scope)
         yield from check_routes(scope)
-    if world is not None:
-        if world.errors:
+    if surroundings is not None:
+        if surroundings.errors:
             yield describe_unread(
                 "job.read",
                 job.subject,
-                world.errors,
+                surroundings.errors,
                 "give the user of the kubeconfig the rights that docs/job.md lists.",
             )
-        yield from check_places(scopes, world)
-        yield from check_claims(job, scopes, world)
+        yield from check_places(scopes, surroundings)
+        yield from check_claims(job, scopes, surroundings)
 
 
 def _check_framework(job: JobWorkload, scopes: typing.Sequence[LintedTemplate]) -> typing.Iterator[Finding]:

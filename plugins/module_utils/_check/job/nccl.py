@@ -304,7 +304,7 @@ def check_interfaces(scope: LintedTemplate) -> typing.Iterator[Finding]:
             "Compare the value with the output of 'ip link' on each node.",
         )
         return
-    running = scope.world.interface_sets if scope.world else ()
+    running = scope.surroundings.interface_sets if scope.surroundings else ()
     sets = running or (tuple(request.interface for request in scope.template.networks),)
     choice, value = Choice.parse(setting.value), cut_text(setting.value, SHOWN)
     if scope.budget.is_spent or not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):

@@ -66,9 +66,9 @@ def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
             ),
         )
         return
-    if scope.world is None:
+    if scope.surroundings is None:
         return
-    names = scope.world.attachment_names
+    names = scope.surroundings.attachment_names
     for request, item in scope.attachments():
         subject = f"{scope.subject} {request.full_name}"
         if item is None:
@@ -171,7 +171,7 @@ def check_routes(scope: LintedTemplate) -> typing.Iterator[Finding]:
                     remedy,
                 )
             )
-    if scope.world is not None or wrong:
+    if scope.surroundings is not None or wrong:
         yield from wrong or [build_pass(check, scope.subject, "no default route over a secondary network", expected)]
 
 
@@ -208,7 +208,7 @@ def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
                     remedy,
                 )
             )
-    offered = scope.world.attachment_resources if scope.world else frozenset()
+    offered = scope.surroundings.attachment_resources if scope.surroundings else frozenset()
     for name, count in sorted(asked.items()):
         if name in offered and count > used.get(name, 0):
             why = (

@@ -40,7 +40,7 @@ class Barrier:
 
 def check_choices(
     scopes: typing.Sequence[LintedTemplate],
-    world: JobSurroundings,
+    surroundings: JobSurroundings,
     fit: typing.Sequence[ClusterNode],
     served: typing.Container[str],
 ) -> typing.Iterator[Finding]:
@@ -49,16 +49,16 @@ def check_choices(
     the pods. If the budget of comparisons is spent, yield a finding that says so, and stop.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     :param fit: nodes that are ready and not cordoned
     :param served: extended resources that DeviceClasses provide, which a node need not offer
     """
     offered = {name for node in fit for name in node.allocatable}
     for choice, mine in _group_by_choice(scopes):
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
-        flavored = _apply_flavors(choice, mine, world)
+        flavored = _apply_flavors(choice, mine, surroundings)
         if not flavored:
-            yield _report_flavors(subject, mine[0], world)
+            yield _report_flavors(subject, mine[0], surroundings)
             continue
         if not mine[0].budget.spend(sum(item.choice.size for item in flavored) * len(fit)):
             yield report_uncompared("job.resources", subject, "nodes of the pods", "nodes for all pods", "the nodes")
@@ -77,7 +77,7 @@ def check_choices(
         needed = {name for amounts, _pods in requests for name in amounts}
         findings: list[typing.Optional[Finding]] = []
         for item in flavored:
-            barriers = {node.name: _find_barrier(item.choice, node, world) for node in fit}
+            barriers = {node.name: _find_barrier(item.choice, node, surroundings) for node in fit}
             free = [node for node in fit if barriers[node.name] is None]
             shut = [
                 barrier
@@ -101,7 +101,7 @@ def _soften(refusal: Finding) -> Finding:
 
 
 def _apply_flavors(
-    choice: NodeChoice, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
+    choice: NodeChoice, scopes: typing.Sequence[LintedTemplate], surroundings: JobSurroundings
 ) -> list[FlavoredChoice]:
     """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them.
 
@@ -111,7 +111,7 @@ def _apply_flavors(
     :param choice: nodes on which the pods may run, by their templates
     :param scopes: pod templates with this choice
     """
-    groups = world.flavors.get(_name_queue(scopes[0]))
+    groups = surroundings.flavors.get(_name_queue(scopes[0]))
     if groups is None:
         return [FlavoredChoice(choice)]
     containers = [container for scope in scopes for container in scope.template.containers]
@@ -125,14 +125,14 @@ def _name_queue(scope: LintedTemplate) -> str:
     return f"{scope.job.namespace}/{scope.job.queue}"
 
 
-def _report_flavors(subject: str, scope: LintedTemplate, world: JobSurroundings) -> Finding:
+def _report_flavors(subject: str, scope: LintedTemplate, surroundings: JobSurroundings) -> Finding:
     """Return the failed finding on pods that no ResourceFlavor of their queue fits.
 
     :param subject: pod templates of the job, as beginning of the subject
     :param scope: first of the templates, whose job names the queue
-    :param world: state of the cluster, with the flavors of the queue
+    :param surroundings: state of the cluster, with the flavors of the queue
     """
-    names = [flavor.name for group in world.flavors[_name_queue(scope)] for flavor in group.flavors]
+    names = [flavor.name for group in surroundings.flavors[_name_queue(scope)] for flavor in group.flavors]
     why = (
         "Kueue admits the job only with a ResourceFlavor whose nodeTaints the pods tolerate, and whose nodeLabels"
         " their nodeSelector and node affinity match. No flavor of the queue is one, so the job would stay suspended."
@@ -238,11 +238,11 @@ def _report_choice(
     )
 
 
-def _find_barrier(choice: NodeChoice, node: ClusterNode, world: JobSurroundings) -> typing.Optional[Barrier]:
+def _find_barrier(choice: NodeChoice, node: ClusterNode, surroundings: JobSurroundings) -> typing.Optional[Barrier]:
     """Return the reason why pods cannot run on a node, or None if they can.
 
     :param choice: nodes on which the pods may run
-    :param world: state of the cluster, with the taints of its nodes
+    :param surroundings: state of the cluster, with the taints of its nodes
     """
     for key, value in choice.labels.items():
         if node.labels.get(key) != value:
@@ -251,7 +251,7 @@ def _find_barrier(choice: NodeChoice, node: ClusterNode, world: JobSurroundings)
         term and all(is_met(item, node.labels, node.name) for item in term) for term in choice.terms
     ):
         return Barrier("the required node affinity does not match its labels")
-    for taint in world.taints.get(node.name, ()):
+    for taint in surroundings.taints.get(node.name, ()):
         if not any(tolerates_taint(item, taint) for item in choice.tolerations):
             key = str(taint.get("key") or "")
             text = f"no toleration for the taint {_show(key, str(taint.get('value') or ''))}:{taint.get('effect')}"

@@ -29,33 +29,35 @@ def _name(operator: str) -> str:
 
 
 def check_operators(
-    jobs: typing.Iterable[JobWorkload], world: JobSurroundings, stack: Stack
+    jobs: typing.Iterable[JobWorkload], surroundings: JobSurroundings, stack: Stack
 ) -> typing.Iterator[Finding]:
     """Yield the findings on each operator that at least one of the jobs needs, once for each operator.
 
-    :param world: state of the cluster in which the jobs would run
+    :param surroundings: state of the cluster in which the jobs would run
     :param stack: operators of the cluster
     """
     needed: dict[str, set[str]] = {}
     for job in jobs:
-        for operator, resources in _list_needed_operators(job, world):
+        for operator, resources in _list_needed_operators(job, surroundings):
             needed.setdefault(operator, set()).update(resources)
     for operator, names in needed.items():
-        yield from _check_operator(operator, sorted(names), world, stack)
+        yield from _check_operator(operator, sorted(names), surroundings, stack)
 
 
 def _list_needed_operators(
-    job: JobWorkload, world: JobSurroundings
+    job: JobWorkload, surroundings: JobSurroundings
 ) -> typing.Iterator[tuple[str, typing.AbstractSet[str]]]:
     """Yield the operators that a job needs, each with the resources of nodes for which the job needs it.
 
     The set is empty for an operator that creates the pods of the job or admits the job.
 
-    :param world: state of the cluster, with the attachments of the pods
+    :param surroundings: state of the cluster, with the attachments of the pods
     """
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
-    sriov = [item for item in world.attachments if item.name in requested and {"sriov", "ib-sriov"} & {*item.kinds}]
+    sriov = [
+        item for item in surroundings.attachments if item.name in requested and {"sriov", "ib-sriov"} & {*item.kinds}
+    ]
     gpus = {name for name in amounts if name.startswith(GPU_RESOURCES)}
     shared = {name for name in amounts if name.startswith("rdma/")}
     if gpus:
@@ -70,7 +72,7 @@ def _list_needed_operators(
 
 
 def _check_absent_operator(
-    operator: str, resources: typing.Sequence[str], world: JobSurroundings, stack: Stack
+    operator: str, resources: typing.Sequence[str], surroundings: JobSurroundings, stack: Stack
 ) -> Finding:
     """Return the finding on an operator that has no Deployment.
 
@@ -84,11 +86,11 @@ def _check_absent_operator(
     if not resources:
         offers, measured = {}, "no Deployment"
     else:
-        offers = {name: sum(node.allocatable.get(name, 0) > 0 for node in world.nodes) for name in resources}
+        offers = {name: sum(node.allocatable.get(name, 0) > 0 for node in surroundings.nodes) for name in resources}
         shown = ", ".join(f"{name} on {count_of(number, 'node')}" for name, number in offers.items())
         measured = f"no Deployment; the kubelets offer {shown}"
         expected += ", or nodes that offer the resources of the jobs without it"
-        if min(offers.values()) >= min(2, max(1, len(world.nodes))):
+        if min(offers.values()) >= min(2, max(1, len(surroundings.nodes))):
             return build_pass(check_id, operator, measured, expected)
         if all(offers.values()):
             few = join_first([name for name, number in offers.items() if number == 1])
@@ -98,8 +100,8 @@ def _check_absent_operator(
                 f" Allocatable. If the operator does not exist, {remedy[:1].lower()}{remedy[1:]}"
             )
             return Finding(check_id, operator, WARN, measured, expected, why, remedy)
-    unread = [node.name for node in world.nodes if not {*resources}.isdisjoint(node.unread)]
-    if stack.unread_operators or unread or (resources and not world.nodes and world.errors):
+    unread = [node.name for node in surroundings.nodes if not {*resources}.isdisjoint(node.unread)]
+    if stack.unread_operators or unread or (resources and not surroundings.nodes and surroundings.errors):
         what = (
             "Not all Deployments of the cluster were read"
             if stack.unread_operators
@@ -121,13 +123,13 @@ def _check_absent_operator(
 
 
 def _check_operator(
-    operator: str, resources: typing.Sequence[str], world: JobSurroundings, stack: Stack
+    operator: str, resources: typing.Sequence[str], surroundings: JobSurroundings, stack: Stack
 ) -> typing.Iterator[Finding]:
     check_id, expected = "stack.operator", "a Deployment with all pods ready"
     why = OPERATORS[operator].lack
     found = [item for item in stack.controllers if item.operator == operator]
     if not found:
-        yield _check_absent_operator(operator, resources, world, stack)
+        yield _check_absent_operator(operator, resources, surroundings, stack)
         return
     for item in found:
         measured = f"{item.name} {item.version or 'of unknown version'}, {item.ready} of {item.wanted} pods ready"

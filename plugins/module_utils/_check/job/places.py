@@ -26,12 +26,12 @@ _MOST_GPUS, _MOST_PIECES = 1024, 65_536
 _MUCH_MORE = 4
 
 
-def check_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings) -> typing.Iterator[Finding]:
+def check_places(scopes: typing.Sequence[LintedTemplate], surroundings: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that the nodes have the resources that the pods request: that a node offers a resource of this name, that
     one node has enough for a pod, and that there is room for all pods at the same time.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     """
     groups: dict[tuple[tuple[str, int], ...], list[LintedTemplate]] = {}
     for scope in scopes:
@@ -40,37 +40,44 @@ def check_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
     for amounts, mine in groups.items():
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
         findings += _group_places(
-            subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints
+            subject, dict(amounts), sum(scope.template.count for scope in mine), surroundings, mine[0].hints
         )
     yield from findings
     if all(finding.status != FAIL for finding in findings):
-        yield from _check_all_places(scopes, world)
+        yield from _check_all_places(scopes, surroundings)
         # where pods of the job run, the cluster has placed them
-        if not world.pods and not world.claiming_pods:
-            yield from check_choices(scopes, world, _list_schedulable_nodes(world), _collect_served_resources(world))
+        if not surroundings.pods and not surroundings.claiming_pods:
+            yield from check_choices(
+                scopes, surroundings, _list_schedulable_nodes(surroundings), _collect_served_resources(surroundings)
+            )
 
 
-def _check_all_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings) -> typing.Iterator[Finding]:
+def _check_all_places(
+    scopes: typing.Sequence[LintedTemplate], surroundings: JobSurroundings
+) -> typing.Iterator[Finding]:
     """Yield a failed finding for each resource of which the ready nodes have too few for all pods of the job together.
 
     Each pod template may fit alone, but all pods need the nodes at the same time. Nodes that report implausible amounts
     do not count.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     """
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
         wanted.update(
             {name: count * scope.template.count for name, count in collect_extended_resources(scope.template).items()}
         )
-    served, offered = _collect_served_resources(world), {name for node in world.nodes for name in node.allocatable}
+    served, offered = (
+        _collect_served_resources(surroundings),
+        {name for node in surroundings.nodes for name in node.allocatable},
+    )
     for name, amount in sorted(wanted.items()):
         if name in served and name not in offered:
             continue
         there = sum(
             node.allocatable.get(name, 0)
-            for node in _list_schedulable_nodes(world)
+            for node in _list_schedulable_nodes(surroundings)
             if not _is_implausible(node, [name])
         )
         if there < amount:
@@ -90,19 +97,19 @@ def _check_all_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroun
             )
 
 
-def _collect_served_resources(world: JobSurroundings) -> set[str]:
+def _collect_served_resources(surroundings: JobSurroundings) -> set[str]:
     """Return the extended resources that DeviceClasses provide. The scheduler creates the claims for them.
 
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     """
-    return {item.resource for item in world.device_classes or () if item.resource}
+    return {item.resource for item in surroundings.device_classes or () if item.resource}
 
 
 def _group_places(
-    subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints
+    subject: str, amounts: typing.Mapping[str, int], pods: int, surroundings: JobSurroundings, hints: Hints
 ) -> typing.Iterator[Finding]:
-    check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
-    served = _collect_served_resources(world)
+    check, known = "job.resources", {name for node in surroundings.nodes for name in (*node.allocatable, *node.unread)}
+    served = _collect_served_resources(surroundings)
     amounts = {name: count for name, count in amounts.items() if name in known or name not in served}
     absent = sorted(set(amounts) - known)
     for name in absent:
@@ -123,7 +130,7 @@ def _group_places(
         )
     if absent:
         return
-    fit = _list_schedulable_nodes(world)
+    fit = _list_schedulable_nodes(surroundings)
     lies = [node.name for node in fit if _is_implausible(node, amounts)]
     fit = [node for node in fit if not _is_implausible(node, amounts)]
     rooms = {
@@ -174,8 +181,8 @@ def _group_places(
         )
 
 
-def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:
-    return [node for node in world.nodes if node.ready and not node.unschedulable]
+def _list_schedulable_nodes(surroundings: JobSurroundings) -> list[ClusterNode]:
+    return [node for node in surroundings.nodes if node.ready and not node.unschedulable]
 
 
 def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
@@ -217,15 +224,15 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
 
 
 def check_claims(
-    job: JobWorkload, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
+    job: JobWorkload, scopes: typing.Sequence[LintedTemplate], surroundings: JobSurroundings
 ) -> typing.Iterator[Finding]:
     """Check that the PersistentVolumeClaims of a job exist, are Bound, and have an access mode by which all pods can
     mount them.
 
     :param scopes: pod templates of the job
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     """
-    known = {item.name: item for item in world.claims}
+    known = {item.name: item for item in surroundings.claims}
     pods = sum(scope.template.count for scope in scopes)
     for name in sorted({name for scope in scopes for name in scope.template.claims}):
         subject, expected = f"{job.subject} claim {name}", "Bound, ReadWriteMany" if pods > 1 else "Bound"

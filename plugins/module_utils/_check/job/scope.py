@@ -60,14 +60,14 @@ class LintedTemplate:
 
     :ivar job: job that the linter checks
     :ivar template: one of its pod templates
-    :ivar world: state of the cluster; None if no cluster was queried
+    :ivar surroundings: state of the cluster; None if no cluster was queried
     :ivar hints: suggestions for misspelled names, limited in number and shared by all jobs of one call of the linter
     :ivar budget: comparisons of names that may still be made, shared by all jobs of one call of the linter
     """
 
     job: JobWorkload
     template: PodTemplate
-    world: typing.Optional[JobSurroundings]
+    surroundings: typing.Optional[JobSurroundings]
     hints: Hints
     budget: ComparisonBudget
 
@@ -171,7 +171,7 @@ class LintedTemplate:
         return bool(found) and found[-1].value is None and not found[-1].place.endswith(".env")
 
     def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[JobAttachment]]]:
-        known = self.world.attachments_by_name if self.world else {}
+        known = self.surroundings.attachments_by_name if self.surroundings else {}
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
 

@@ -53,14 +53,17 @@ _SHARED = (
 
 
 def check(
-    resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
+    resources: typing.Sequence[Resource],
+    runtimes: typing.Sequence[Resource],
+    surroundings: JobSurroundings,
+    stack: Stack,
 ) -> tuple[Finding, ...]:
     """Check that the cluster has what the jobs need: the operator of each kind of job, queues and storage. A job that
     can't be read is skipped; the linter reports it.
 
     :param resources: objects of the jobs
     :param runtimes: runtimes to which TrainJobs refer
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     :param stack: operators, queues and storage of the cluster
     """
     jobs = []
@@ -70,7 +73,7 @@ def check(
         except ResourceError:
             continue
     findings = [_check_read_errors(stack)] if jobs else []
-    findings += check_operators(jobs, world, stack)
+    findings += check_operators(jobs, surroundings, stack)
     for job in jobs:
         if job.queue:
             findings += _check_queue(job, stack)

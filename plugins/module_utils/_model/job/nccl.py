@@ -205,7 +205,7 @@ class NcclCommunicator:
 class NcclProblem:
     """A warning or an error in the log. Messages with equal text are one problem.
 
-    :ivar kind: identifier of a known kind of problem (_parse/job/nccl_problem.py); empty for an unknown kind
+    :ivar kind: identifier of a known kind of problem (_parse/job/nccl/problem.py); empty for an unknown kind
     :ivar text: text of the first such message
     :ivar place: file and line of NCCL's source; empty for other programs
     :ivar hosts: hosts that logged the message, at most 20

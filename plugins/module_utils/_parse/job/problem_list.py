@@ -9,7 +9,7 @@ import re
 import typing
 
 from ..._model.job.nccl import NcclProblem
-from .nccl_problem import classify, parse_completion
+from .nccl.problem import classify, parse_completion
 
 #: different warnings of unknown kinds that are kept; further ones are counted. Of problems of known kinds, further ones
 #: are distinguished by their kind alone

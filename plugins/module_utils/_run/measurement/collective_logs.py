@@ -14,7 +14,7 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.measurement.collectives import CollectiveRun
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
-from ..._parse.job import nccl_log
+from ..._parse.job.nccl import log as nccl_log
 from ..._render.measurement import collectives as render
 from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
 from .measuring_plan import Say, start_workers

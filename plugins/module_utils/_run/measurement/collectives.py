@@ -30,7 +30,7 @@ from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
-from ..._parse.job import nccl_tests
+from ..._parse.job.nccl import tests as nccl_tests
 from ..._render.measurement import collectives as render
 from ..._render.measurement import mpirun_agent
 from .client_server import find_failure, line_of

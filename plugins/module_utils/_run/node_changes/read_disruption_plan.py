@@ -235,16 +235,18 @@ def read_plan(
     live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {}, uppers=uppers or {})
     prefix = intent.resource_prefix
 
-    def predict(world: Live) -> DisruptionPlan:
+    def predict(seen_cluster: Live) -> DisruptionPlan:
         if rendered.sriov_upgrade is not None:
-            planned = plan_sriov_upgrade(world, rendered.sriov_upgrade, inventory, prefix)
+            planned = plan_sriov_upgrade(seen_cluster, rendered.sriov_upgrade, inventory, prefix)
         elif rendered.are_for_nodes:
-            planned = plan(world, rendered.policies, inventory, prefix)
+            planned = plan(seen_cluster, rendered.policies, inventory, prefix)
         else:
-            planned = make_untouched_plan(inventory, world.unread)
+            planned = make_untouched_plan(inventory, seen_cluster.unread)
         for change in changes:
-            planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world, driven)
-        return add_lost_pods(planned, world, intent.drain)
+            planned = merge_driver(
+                planned, change, list_driver_nodes(change, seen_cluster.nodes, inventory), seen_cluster, driven
+            )
+        return add_lost_pods(planned, seen_cluster, intent.drain)
 
     planned = predict(live)
     if not list_disturbed(planned.nodes) and not live.host_configs:

@@ -39,7 +39,7 @@ def check_device_claims(scope: LintedTemplate, known: DeviceClaims) -> typing.It
         wrong += _report_not_of_claim(
             scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request})
         )
-    if scope.world is not None and not known.unread:
+    if scope.surroundings is not None and not known.unread:
         claims = [(item.name, known.find(scope.job.namespace, item)) for item in template.device_claims]
         totals = check_totals(scope.subject, [(name, item) for name, item in claims if item is not None], known)
         rdma = check_rdma(scope, known)
@@ -149,7 +149,7 @@ def _report_not_of_claim(
 
 def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
-    if found is None and scope.world is None:
+    if found is None and scope.surroundings is None:
         why = f"{claim.kind} {claim.of} is in another file, which job_lint does not read."
         yield Finding(
             _CHECK,
@@ -161,7 +161,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
             "Put the object into the same file, or run job_lint without offline: true.",
         )
         return
-    if scope.world is not None and known.unread:
+    if scope.surroundings is not None and known.unread:
         why = (
             "The API server does not serve resource.k8s.io/v1, or does not allow the user to read its DeviceClasses,"
             " ResourceSlices and claims."
@@ -175,7 +175,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
     if found is None:
         there = (
             *(item.name for item in known.claims if item.template == claim.template),
-            *(scope.world.others.get(claim.kind, ()) if scope.world else ()),
+            *(scope.surroundings.others.get(claim.kind, ()) if scope.surroundings else ()),
         )
         names = [name.partition("/")[2] for name in there]
         why = f"No {claim.kind} of this name exists in the namespace of the job, so the pods would stay Pending."
@@ -214,7 +214,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
         )
     classes = {item.name for item in known.classes}
     for request in (item.classes for item in found.requests):
-        if scope.world is not None and not classes & set(request):
+        if scope.surroundings is not None and not classes & set(request):
             why = (
                 "No DeviceClass of this name exists, so Kubernetes cannot allocate devices and the pods would stay"
                 " Pending."
@@ -232,7 +232,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
                     " or install the driver that makes it."
                 ),
             )
-    if scope.world is not None:
+    if scope.surroundings is not None:
         few = [*_report_too_few(subject, found, known), *_report_few_nodes(subject, found, known)]
         yield from few
         if not any(item.status == FAIL for item in few):

@@ -38,9 +38,10 @@ def check_compute_domains(scopes: typing.Sequence[LintedTemplate], known: Device
     """
     if not scopes:
         return
-    job, world = scopes[0].job, scopes[0].world
+    job, surroundings = scopes[0].job, scopes[0].surroundings
     domains = {
-        item.name.partition("/")[0] + "/" + item.template: item for item in (world and world.compute_domains) or ()
+        item.name.partition("/")[0] + "/" + item.template: item
+        for item in (surroundings and surroundings.compute_domains) or ()
     }
     found = False
     for template in dict.fromkeys(claim.of for item in job.templates for claim in item.device_claims if claim.template):
@@ -50,12 +51,12 @@ def check_compute_domains(scopes: typing.Sequence[LintedTemplate], known: Device
         found = True
         wanted = domain.wanted if domain is not None else _find_wanted(job, template, known)
         wrong = list(_check_number(job, template, wanted))
-        if world is not None:
-            wrong += _check_domain(job, template, domain, world)
+        if surroundings is not None:
+            wrong += _check_domain(job, template, domain, surroundings)
         measured = f"ComputeDomain of {template}, {count_of(_count_pods(job, template), 'pod')}"
         yield from wrong or [build_pass(_CHECK, f"{job.subject} {template}", measured, _EXPECTED)]
     if not found:
-        yield _check_unused(scopes, world)
+        yield _check_unused(scopes, surroundings)
 
 
 def _is_channel(job: JobWorkload, template: str, known: DeviceClaims) -> bool:
@@ -118,7 +119,7 @@ def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterat
 
 
 def _check_domain(
-    job: JobWorkload, template: str, domain: typing.Optional[ComputeDomain], world: JobSurroundings
+    job: JobWorkload, template: str, domain: typing.Optional[ComputeDomain], surroundings: JobSurroundings
 ) -> typing.Iterator[Finding]:
     """Check that a ComputeDomain is ready on the nodes on which the pods of the job run.
 
@@ -126,11 +127,11 @@ def _check_domain(
 
     :param template: name of the ResourceClaimTemplate of the ComputeDomain
     :param domain: ComputeDomain that creates this ResourceClaimTemplate; None if it was not found
-    :param world: state of the cluster
+    :param surroundings: state of the cluster
     """
     subject = f"{job.subject} {template}"
     if domain is None:
-        absent = world.compute_domains is not None
+        absent = surroundings.compute_domains is not None
         why = (
             "No ComputeDomain creates this ResourceClaimTemplate, so no driver connects the nodes over NVLink."
             if absent
@@ -152,7 +153,7 @@ def _check_domain(
             remedy,
         )
         return
-    pods = [pod for pod in world.claiming_pods if template in pod.templates]
+    pods = [pod for pod in surroundings.claiming_pods if template in pod.templates]
     if not pods:
         return
     places = {pod.node for pod in pods}
@@ -189,11 +190,11 @@ def _check_domain(
         )
         yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, _LOOK)
         return
-    yield from _check_cliques(subject, domain, world, pods)
+    yield from _check_cliques(subject, domain, surroundings, pods)
 
 
 def _check_cliques(
-    subject: str, domain: ComputeDomain, world: JobSurroundings, pods: typing.Sequence[ClaimingPod]
+    subject: str, domain: ComputeDomain, surroundings: JobSurroundings, pods: typing.Sequence[ClaimingPod]
 ) -> typing.Iterator[Finding]:
     """Check that all nodes on which the pods run are in one NVLink clique. Yield a failed finding for nodes without a
     clique, and warnings if there are several cliques, or if the status of the ComputeDomain contradicts the clique
@@ -201,10 +202,10 @@ def _check_cliques(
 
     :param subject: subject of the finding
     :param domain: ComputeDomain whose channels the pods claim
-    :param world: state of the cluster in which the job would run
+    :param surroundings: state of the cluster in which the job would run
     :param pods: running pods of the job that claim a channel
     """
-    labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in world.nodes}
+    labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in surroundings.nodes}
     cliques: dict[str, list[str]] = {}
     contrary: list[str] = []
     used = {pod.node for pod in pods}
@@ -242,18 +243,18 @@ def _check_cliques(
         yield Finding(_CHECK, subject, WARN, join_first(contrary, _SHOWN), _EXPECTED, why, remedy)
 
 
-def _check_unused(scopes: typing.Sequence[LintedTemplate], world: typing.Optional[JobSurroundings]) -> Finding:
+def _check_unused(scopes: typing.Sequence[LintedTemplate], surroundings: typing.Optional[JobSurroundings]) -> Finding:
     """Return a warning about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an
     NVLink domain with another node. Otherwise the finding passes.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster; None if no cluster was queried
+    :param surroundings: state of the cluster; None if no cluster was queried
     """
     subject, none = scopes[0].job.subject, "no claim of a ComputeDomain"
     pods = sum(scope.template.count for scope in scopes if scope.computes)
     nodes = [
         node
-        for node in (world.nodes if world is not None else ())
+        for node in (surroundings.nodes if surroundings is not None else ())
         if any(is_gpu(name) and count for name, count in node.allocatable.items())
     ]
     cliques = [node.labels.get(CLIQUE_LABEL, "") for node in nodes]

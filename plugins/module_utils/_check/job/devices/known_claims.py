@@ -31,17 +31,22 @@ def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
     return DeviceClaims((*claims, *domains), classes)
 
 
-def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) -> DeviceClaims:
+def add_cluster(known: DeviceClaims, surroundings: typing.Optional[JobSurroundings]) -> DeviceClaims:
     """Add the claims, classes and ResourceSlices of the cluster to those from the file of a job.
 
     :param known: claims and classes from the file
-    :param world: state of the cluster; None if no cluster was queried, so that ``known`` is returned unchanged
+    :param surroundings: state of the cluster; None if no cluster was queried, so that ``known`` is returned unchanged
     """
-    if world is None:
+    if surroundings is None:
         return known
-    unread = world.device_claims is None or world.device_classes is None or world.device_slices is None
-    claims, classes = (*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ()))
-    return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
+    unread = (
+        surroundings.device_claims is None or surroundings.device_classes is None or surroundings.device_slices is None
+    )
+    claims, classes = (
+        (*known.claims, *(surroundings.device_claims or ())),
+        (*known.classes, *(surroundings.device_classes or ())),
+    )
+    return DeviceClaims(claims, classes, unread, surroundings.device_slices or (), surroundings.device_errors)
 
 
 def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:

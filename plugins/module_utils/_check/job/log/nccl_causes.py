@@ -9,7 +9,7 @@ from ...._model.run.findings import FAIL, WARN, Status
 from .machine_causes import MACHINE_CAUSES
 from .network_causes import NETWORK_CAUSES
 
-#: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
+#: kind of a problem (_parse/job/nccl/problem.py): status, cause and remedy
 NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
     # the provider may be that of an HCA that the job does not use; where the job lacks an HCA, training.transport fails
     **{kind: (WARN, cause.why, cause.remedy) for kind, cause in PROVIDERS.items()},

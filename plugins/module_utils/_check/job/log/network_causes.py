@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...._model.run.findings import FAIL, WARN, Status
 
-#: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
+#: kind of a problem (_parse/job/nccl/problem.py): status, cause and remedy
 NETWORK_CAUSES: dict[str, tuple[Status, str, str]] = {
     "completion": (
         FAIL,

@@ -11,11 +11,11 @@ from ...._analysis.measurement.completions import find_completion
 from ...._model.job.nccl import NcclLog, NcclProblem, NcclProcess
 from ...._model.measurement.completions import FLUSHED
 from ...._model.run.findings import FAIL, WARN, Finding, Status
-from ...._parse.job.nccl_problem import Completion, parse_completion
+from ...._parse.job.nccl.problem import Completion, parse_completion
 from .nccl_causes import NCCL_CAUSES
 from .transport_causes import TRANSPORT_CAUSES
 
-#: kind of a problem (_parse/job/nccl_problem.py, transports.py): status, cause and remedy
+#: kind of a problem (_parse/job/nccl/problem.py, transports.py): status, cause and remedy
 CAUSES: dict[str, tuple[Status, str, str]] = {**NCCL_CAUSES, **TRANSPORT_CAUSES}
 
 #: kinds of failed completions; earlier versions had one of its own for status 12

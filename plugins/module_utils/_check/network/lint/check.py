@@ -36,18 +36,18 @@ _RULES = {
 def lint_all(
     fabrics: typing.Iterable[Fabric],
     policies: typing.Sequence[tuple[str, Policy]],
-    world: ClusterBefore,
+    cluster_before: ClusterBefore,
     nodes: typing.Sequence[str],
 ) -> dict[str, tuple[Finding, ...]]:
     """Return the findings of the linter on each fabric, by its name. A fabric with virtual functions has no findings if
     it has no policies.
 
     :param policies: all policies that would be applied, each with the name of its fabric
-    :param world: state of the cluster before the policies are applied
+    :param cluster_before: state of the cluster before the policies are applied
     :param nodes: names of the nodes that must take part
     """
     others = dataclasses.replace(
-        world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}}
+        cluster_before, policies={**cluster_before.policies, **{policy.name: policy for _fabric, policy in policies}}
     )
     return {
         fabric.name: (
@@ -60,25 +60,35 @@ def lint_all(
 
 
 def lint(
-    fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]
+    fabric: Fabric, policies: typing.Sequence[Policy], cluster_before: ClusterBefore, nodes: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
     """Return the findings on a fabric: one for each node on the physical functions that the policies select, one for
     each objection (violated rule), and one for each rule without an objection. A fabric without policies has no
     findings.
 
     :param policies: policies of the fabric, as they would be applied
-    :param world: state of the cluster, with the policies of the other fabrics
+    :param cluster_before: state of the cluster, with the policies of the other fabrics
     :param nodes: names of the nodes that must take part
     """
     if not policies:
         return ()
-    found = [_make_objection_finding(fabric, item) for policy in policies for item in find_objections(policy, world)]
-    modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
+    found = [
+        _make_objection_finding(fabric, item) for policy in policies for item in find_objections(policy, cluster_before)
+    ]
+    modes = {
+        name: cluster_before.rdma_mode or cluster_before.states[name].rdma_mode
+        for name in nodes
+        if name in cluster_before.states
+    }
     found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
-    rest = [_report_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
-    mine = {node.name: policy for policy in policies for node in world.nodes_selected_by(policy)}
-    return (*(_check_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
+    rest = [_report_unbroken(fabric, check, cluster_before, nodes) for check in _RULES if check not in broken]
+    mine = {node.name: policy for policy in policies for node in cluster_before.nodes_selected_by(policy)}
+    return (
+        *(_check_selects(fabric, mine.get(name), policies[0], name, cluster_before) for name in nodes),
+        *found,
+        *rest,
+    )
 
 
 def read_held(
@@ -128,20 +138,20 @@ def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
 
 
-def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
+def _report_unbroken(fabric: Fabric, check: str, cluster_before: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
     """Return the finding on a rule that no policy of the fabric violates. It passes for the nodes whose interfaces the
     operator has reported. Its status is unknown if the rule needs them and no node has reported any.
 
     :param check: id of the rule's findings
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     """
-    reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
+    reported = sum(bool(cluster_before.states[name].interfaces) for name in nodes if name in cluster_before.states)
     if check == POLICY:
         return build_pass(
             check,
             fabric.name,
             "no rule violated"
-            if world.supported is not None
+            if cluster_before.supported is not None
             else "no rule violated; content of supported-nic-ids unknown",
             _RULES[check],
         )
@@ -163,18 +173,18 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
 
 
 def _check_selects(
-    fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
+    fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, cluster_before: ClusterBefore
 ) -> Finding:
     """Compare the number of physical functions that a fabric selects on a node with ``hcas_per_node`` of the intent.
 
     :param policy: policy of the fabric that selects the node; None if no policy does. A node has at most one
     :param example: any policy of the fabric, to name the labels that the node lacks
     :param name: name of the node
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     """
     subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
     expected = count_of(count, "physical function")
-    node, state = world.nodes.get(name), world.states.get(name)
+    node, state = cluster_before.nodes.get(name), cluster_before.states.get(name)
     if node is None:
         why = "The inventory uses another name than the cluster, or the node has left the cluster."
         return Finding(
@@ -220,7 +230,7 @@ def _check_selects(
             f"Follow the remedy of the finding operators.daemon of {name}, so that the config daemon reports the"
             " interfaces. Then run stage network again.",
         )
-    chosen = select_functions(policy, state, world)
+    chosen = select_functions(policy, state, cluster_before)
     measured = (
         ", ".join(
             f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)
@@ -244,7 +254,7 @@ def _check_selects(
     why = (
         f"The operator reports {count_of(len(state.interfaces), 'interface')} of the node, and the policy"
         " selects too few of them:"
-        f" {explain_not_selected(policy, state, world)}."
+        f" {explain_not_selected(policy, state, cluster_before)}."
     )
     return Finding(
         SELECT,

@@ -31,7 +31,7 @@ _REMEDY = (
 
 
 def check_moved_interfaces(
-    fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
+    fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
     """Yield a finding for each interface that pods of the fabric take and that the node itself uses.
 
@@ -41,11 +41,11 @@ def check_moved_interfaces(
     Yield a warning for each node whose default route is unknown. Yield nothing if pods of the fabric do not take
     interfaces, or if no use of interfaces was read.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
     """
     passes_through = fabric.network.mode == "passthru"
-    if world.in_use is None or not (passes_through or is_interface_moved(fabric)):
+    if cluster_before.in_use is None or not (passes_through or is_interface_moved(fabric)):
         return
     effect = (
         "A pod with a macvlan in mode passthru receives all packets of the interface"
@@ -53,8 +53,8 @@ def check_moved_interfaces(
         else "A pod with profile host_device gets the interface, and the node does not have it while the pod runs"
     )
     for name in nodes:
-        chosen = find_candidates(fabric, world.hcas[name]) if name in world.hcas else ()
-        used = world.in_use.get(name)
+        chosen = find_candidates(fabric, cluster_before.hcas[name]) if name in cluster_before.hcas else ()
+        used = cluster_before.in_use.get(name)
         if chosen and used is None:
             yield Finding(
                 UPLINK,

@@ -26,20 +26,22 @@ Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Ite
 _CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevicePlugin"}
 
 
-def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> tuple[Finding, ...]:
+def lint(fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]) -> tuple[Finding, ...]:
     """Return the findings of all rules for the profile of the fabric, which compare the objects to be applied with the
     nodes and the cluster.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
     """
-    return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, world, nodes))
+    return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, cluster_before, nodes))
 
 
-def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_interface(
+    fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]
+) -> typing.Iterator[Finding]:
     """Compare the number of interfaces on each node that the fabric selects with ``hcas_per_node`` of the intent.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
     """
     count = fabric.select.hcas_per_node
@@ -48,7 +50,7 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             f"{fabric.name} {name}",
             f"{count} {'interface' if count == 1 else 'interfaces'} for profile {fabric.profile}",
         )
-        if name not in world.hcas:
+        if name not in cluster_before.hcas:
             why = "The HCAs of the node were not read, so it is unknown whether it has the interfaces for the pods."
             yield Finding(
                 SELECT,
@@ -61,7 +63,7 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
                 " discover and network again.",
             )
             continue
-        chosen = find_candidates(fabric, world.hcas[name])
+        chosen = find_candidates(fabric, cluster_before.hcas[name])
         measured = (
             ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen)
             or "0 interfaces"
@@ -69,13 +71,15 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
         if len(chosen) == count:
             yield build_pass(SELECT, subject, measured, expected)
             continue
-        part = explain_parts(fabric, world.hcas[name])
+        part = explain_parts(fabric, cluster_before.hcas[name])
         if part is not None:
             why, remedy = part
             yield Finding(SELECT, subject, FAIL, measured, expected, why, f"{remedy} Then run stage network again.")
             continue
         others = (
-            ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs)
+            ", ".join(
+                netdev.name for hca in cluster_before.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs
+            )
             or "none"
         )
         why = (
@@ -94,18 +98,18 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
         )
 
 
-def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
+def _find_master(fabric: Fabric, cluster_before: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
     """Return two objects: the HCA, and its host interface to which pods on the node are attached. For a bond, return
     the member that represents it, with the name of the bond. Return None if the node has no such interface.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param name: name of the node
     """
-    if name not in world.hcas:
+    if name not in cluster_before.hcas:
         return None
-    for hca in find_candidates(fabric, world.hcas[name]):
+    for hca in find_candidates(fabric, cluster_before.hcas[name]):
         for netdev in hca.netdevs:
-            part = find_bond(world.hcas[name], netdev.bond) if netdev.bond in fabric.select.netdev else None
+            part = find_bond(cluster_before.hcas[name], netdev.bond) if netdev.bond in fabric.select.netdev else None
             if netdev.bond is not None and part is not None:
                 return hca, dataclasses.replace(part, name=netdev.bond)
             if netdev.name in fabric.select.netdev:
@@ -113,16 +117,16 @@ def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Opti
     return None
 
 
-def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_mtu(fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Check that the host interfaces are up, and that their MTU is not below that of the fabric. The CNI plugin refuses
     a larger MTU, and a pod interface carries no packets while its host interface is down.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: names of the nodes to check
     """
     found = False
     for name in nodes:
-        master = _find_master(fabric, world, name)
+        master = _find_master(fabric, cluster_before, name)
         if master is None:
             continue
         hca, netdev = master
@@ -158,7 +162,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 " network again.",
             )
     if not found:
-        known = sum(_find_master(fabric, world, name) is not None for name in nodes)
+        known = sum(_find_master(fabric, cluster_before, name) is not None for name in nodes)
         expected = "an interface that is up, with at least the MTU of the fabric"
         if known:
             yield build_pass(LINK, fabric.name, f"satisfied on {known} of {len(nodes)} nodes", expected)
@@ -175,18 +179,22 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
             )
 
 
-def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_shares(
+    fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]
+) -> typing.Iterator[Finding]:
     """Check that the shared RDMA device plugin finds an RDMA device on each node, and that the node is not in exclusive
     RDMA mode.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
     """
     expected = "RDMA device present, RDMA mode shared"
     for name in nodes:
         subject = f"{fabric.name} {name}"
-        master = _find_master(fabric, world, name)
-        mode = world.rdma_mode or (world.states[name].rdma_mode if name in world.states else "")
+        master = _find_master(fabric, cluster_before, name)
+        mode = cluster_before.rdma_mode or (
+            cluster_before.states[name].rdma_mode if name in cluster_before.states else ""
+        )
         if mode == "exclusive":
             why = (
                 "On a node in RDMA mode exclusive, the device plugin exits with 'incorrect RDMA subsystem network"
@@ -233,20 +241,22 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
             yield build_pass(RDMA, subject, f"{master[0].rdma_device}, RDMA mode {mode or 'not reported'}", expected)
 
 
-def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_nic_policy(
+    fabric: Fabric, cluster_before: ClusterBefore, nodes: typing.Sequence[str]
+) -> typing.Iterator[Finding]:
     """Check that the fabric can use the NicClusterPolicy, of which a cluster has only one.
 
     Yield a failed finding if the policy already has a device plugin configuration of another owner, since the run does
     not overwrite it. Yield nothing for a fabric that needs no NicClusterPolicy.
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     :param nodes: not used; all rules have the same parameters
     """
     if not needs_nic_policy(fabric):
         return
     expected = f"NicClusterPolicy {NIC_POLICY}, without configuration of another owner"
-    others = sorted(policy.name for policy in world.nic_policies if policy.name != NIC_POLICY)
-    one = next((policy for policy in world.nic_policies if policy.name == NIC_POLICY), None)
+    others = sorted(policy.name for policy in cluster_before.nic_policies if policy.name != NIC_POLICY)
+    one = next((policy for policy in cluster_before.nic_policies if policy.name == NIC_POLICY), None)
     part = _CONFIGS.get(fabric.profile, "")
     taken = one.configs.get(part, "") if one and not one.ours else ""
     if taken:

@@ -19,7 +19,7 @@ _RESOURCE = re.compile(r"[a-zA-Z0-9_]+")
 # The policy by itself
 
 
-def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Objection]:
+def check_fields(policy: Policy, cluster_before: ClusterBefore) -> typing.Iterator[Objection]:
     if not _RESOURCE.fullmatch(policy.resource_name):
         text = f'resource name "{policy.resource_name}" contains invalid characters'
         why = (
@@ -47,7 +47,7 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             "The policy does not define which NICs it selects.",
             "Add pci, netdev, or vendor and device to select of the fabric. Then run stage network again.",
         )
-    yield from _check_supported(policy, world.supported)
+    yield from _check_supported(policy, cluster_before.supported)
     for written in policy.pf_names:
         yield from _check_range(policy, written)
     # of an InfiniBand policy the webhook itself makes an RDMA one

@@ -17,13 +17,14 @@ from .policy_context import LIST, SELECT, ClusterBefore, Objection
 
 
 def select_functions(
-    policy: Policy, state: typing.Optional[NodeState], world: ClusterBefore
+    policy: Policy, state: typing.Optional[NodeState], cluster_before: ClusterBefore
 ) -> tuple[StateInterface, ...]:
     interfaces = state.interfaces if state is not None else ()
     return tuple(
         interface
         for interface in interfaces
-        if policy_selects(policy, interface) and _is_supported(interface.vendor, interface.device, world.supported)
+        if policy_selects(policy, interface)
+        and _is_supported(interface.vendor, interface.device, cluster_before.supported)
     )
 
 
@@ -32,7 +33,7 @@ def _is_supported(vendor: str, device: str, supported: typing.Optional[tuple[Sup
 
 
 def check_selection(
-    policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore
+    policy: Policy, nodes: typing.Sequence[ClusterNode], cluster_before: ClusterBefore
 ) -> typing.Iterator[Objection]:
     if not nodes:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
@@ -51,9 +52,11 @@ def check_selection(
         return
     # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one
     reported = [
-        world.states[node.name] for node in nodes if node.name in world.states and world.states[node.name].interfaces
+        cluster_before.states[node.name]
+        for node in nodes
+        if node.name in cluster_before.states and cluster_before.states[node.name].interfaces
     ]
-    if reported and not any(select_functions(policy, state, world) for state in reported):
+    if reported and not any(select_functions(policy, state, cluster_before) for state in reported):
         why = (
             "No node reports a physical function that the policy selects. The findings network.lint_select on the nodes"
             " name the nearest match."
@@ -69,14 +72,14 @@ def check_selection(
         )
 
 
-def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
+def explain_not_selected(policy: Policy, state: NodeState, cluster_before: ClusterBefore) -> str:
     """Return why a policy selects no further physical functions of a node: the function that comes nearest, and HCAs of
     the node that the operator does not report.
 
     :param state: state of the node, as the operator reports it
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     """
-    chosen = select_functions(policy, state, world)
+    chosen = select_functions(policy, state, cluster_before)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
     lines = [
         f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if policy_selects(policy, item)
@@ -84,7 +87,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
     if rest and not lines:
         lines = [nearest_match(policy, dataclasses.replace(state, interfaces=rest))]
     reported = {interface.address for interface in state.interfaces}
-    hcas = world.hcas.get(state.node)
+    hcas = cluster_before.hcas.get(state.node)
     unseen: dict[str, list[str]] = {}
     for hca in hcas.hcas if hcas is not None else ():
         if (
@@ -93,7 +96,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
             and hca.pci.address not in reported
             and _may_select_hca(policy, hca, hca.pci)
         ):
-            unseen.setdefault(_explain_unreported(hca, hca.pci, world), []).append(
+            unseen.setdefault(_explain_unreported(hca, hca.pci, cluster_before), []).append(
                 f"{hca.name} at {hca.pci.address} ({hca.pci.vendor}:{hca.pci.device})"
             )
     lines += [
@@ -108,13 +111,13 @@ def _may_select_hca(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
     return any(policy_selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
 
-def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
+def _explain_unreported(hca: Hca, pci: PciFunction, cluster_before: ClusterBefore) -> str:
     """Return why the config daemon does not report an HCA. The conditions are tested in the order of the daemon.
     [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]
 
-    :param world: state of the cluster before the objects are applied
+    :param cluster_before: state of the cluster before the objects are applied
     """
-    if not _is_supported(pci.vendor, pci.device, world.supported):
+    if not _is_supported(pci.vendor, pci.device, cluster_before.supported):
         return f"not in the ConfigMap {LIST}"
     if pci.driver is None:
         return "no driver bound"

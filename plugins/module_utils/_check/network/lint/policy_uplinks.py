@@ -43,7 +43,7 @@ _REMEDY = (
 
 
 def check_uplinks(
-    policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
+    policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], cluster_before: ClusterBefore
 ) -> typing.Iterator[Objection]:
     """Yield an objection for each physical function that the policy changes, or no longer selects, and that carries the
     default route or an address of the node. If the default route of the node is unknown, yield one objection that says
@@ -51,13 +51,13 @@ def check_uplinks(
 
     :param node: name of the node
     :param interfaces: physical functions of the node that the policy selects
-    :param world: state of the cluster before the policies are applied
+    :param cluster_before: state of the cluster before the policies are applied
     """
-    if world.in_use is None or policy.external:
+    if cluster_before.in_use is None or policy.external:
         return
-    used = world.in_use.get(node)
-    state = world.states.get(node) or NodeState(node)
-    for interface in (*interfaces, *_list_left(policy, state, world)):
+    used = cluster_before.in_use.get(node)
+    state = cluster_before.states.get(node) or NodeState(node)
+    for interface in (*interfaces, *_list_left(policy, state, cluster_before)):
         wish = find_wanted_by(policy, interface) if interface in interfaces else None
         changes = find_function_change(wish, interface, state).texts
         if not changes:
@@ -105,14 +105,14 @@ def check_uplinks(
             )
 
 
-def _list_left(policy: Policy, state: NodeState, world: ClusterBefore) -> typing.Iterator[StateInterface]:
+def _list_left(policy: Policy, state: NodeState, cluster_before: ClusterBefore) -> typing.Iterator[StateInterface]:
     """Yield the physical functions that the policy configured before, and that no policy will select.
 
     :param state: SriovNetworkNodeState of the node
-    :param world: state of the cluster, with the other policies
+    :param cluster_before: state of the cluster, with the other policies
     """
     before = {item.address for item in state.wanted if policy.name in item.policies}
-    others = [other for other in world.policies_on.get(state.node, ()) if other.name != policy.name]
+    others = [other for other in cluster_before.policies_on.get(state.node, ()) if other.name != policy.name]
     for interface in state.interfaces:
         if interface.address in before and not any(policy_selects(one, interface) for one in (policy, *others)):
             yield interface

@@ -33,27 +33,27 @@ HOSTNAME = "kubernetes.io/hostname"
 _RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 
 
-def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
+def find_objections(policy: Policy, cluster_before: ClusterBefore) -> tuple[Objection, ...]:
     """Return all objections (violated rules) to a policy: to its fields, and to its effect on each node and physical
     function that it selects.
 
     :param policy: policy that would be applied
-    :param world: state of the cluster before the policy is applied
+    :param cluster_before: state of the cluster before the policy is applied
     """
-    nodes = world.nodes_selected_by(policy)
+    nodes = cluster_before.nodes_selected_by(policy)
     found = [
-        *check_fields(policy, world),
-        *check_selection(policy, nodes, world),
-        *_check_other_policies(policy, nodes, world),
+        *check_fields(policy, cluster_before),
+        *check_selection(policy, nodes, cluster_before),
+        *_check_other_policies(policy, nodes, cluster_before),
     ]
     for node in nodes:
-        interfaces = tuple(select_functions(policy, world.states.get(node.name), world))
-        found += check_uplinks(policy, node.name, interfaces, world)
+        interfaces = tuple(select_functions(policy, cluster_before.states.get(node.name), cluster_before))
+        found += check_uplinks(policy, node.name, interfaces, cluster_before)
         for interface in interfaces:
             objects = [
                 *check_functions(policy, interface),
                 *check_link(policy, interface),
-                *check_rdma(policy, interface, world.hcas.get(node.name)),
+                *check_rdma(policy, interface, cluster_before.hcas.get(node.name)),
             ]
             found += [
                 dataclasses.replace(item, node=node.name, function=interface.name or interface.address)
@@ -66,26 +66,26 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
 
 
 def _check_other_policies(
-    policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore
+    policy: Policy, nodes: typing.Sequence[ClusterNode], cluster_before: ClusterBefore
 ) -> typing.Iterator[Objection]:
     together: dict[str, list[ClusterNode]] = {}
     for node in nodes:
-        for other in world.policies_on.get(node.name, ()):
+        for other in cluster_before.policies_on.get(node.name, ()):
             if other.name != policy.name:
                 together.setdefault(other.name, []).append(node)
     for name, shared in sorted(together.items()):
-        other = world.policies[name]
+        other = cluster_before.policies[name]
         refused = _explain_refusal(policy, other)
         if refused:
             why = (
                 f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same"
                 f" nodes. The webhook does not accept both policies.{_name_owner(policy, other)}"
             )
-            remedy = _describe_removal(policy, other, len(world.nodes_selected_by(other)))
+            remedy = _describe_removal(policy, other, len(cluster_before.nodes_selected_by(other)))
             yield Objection(OVERLAP, "webhook", refused, "virtual functions that no other policy requests", why, remedy)
             continue
         for node in shared:
-            for interface in select_functions(policy, world.states.get(node.name), world):
+            for interface in select_functions(policy, cluster_before.states.get(node.name), cluster_before):
                 yield from (
                     dataclasses.replace(item, node=node.name) for item in _check_shared(policy, other, interface)
                 )

@@ -10,15 +10,15 @@ import itertools
 import re
 import typing
 
-from ..._model.base.errors import ParseError
-from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog
-from ..._model.job.ucx import UcxEndpoint
-from ..pods import libibverbs
-from . import transports
-from .nccl_memory import OF_PLACE, OF_PROCESS, OF_THREAD, LogTooLarge, MemoryBudget, SourceTooLarge
-from .nccl_message import MessageReader
-from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread
-from .problem_list import ProblemList
+from ...._model.base.errors import ParseError
+from ...._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog
+from ...._model.job.ucx import UcxEndpoint
+from ...pods import libibverbs
+from .. import transports
+from ..problem_list import ProblemList
+from .memory import OF_PLACE, OF_PROCESS, OF_THREAD, LogTooLarge, MemoryBudget, SourceTooLarge
+from .message import MessageReader
+from .process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: 2.32 and later write ATTN. Advice on the message above has this level, and in 2.31 it is a warning

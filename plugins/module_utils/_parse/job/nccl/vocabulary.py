@@ -8,9 +8,9 @@ ProcessGroupNCCL.cpp]. The order matters: the first match wins.
 
 from __future__ import annotations
 
-from ..._model.base.vocabulary import Vocabulary, compile_vocabulary
-from .nccl_kinds import Kind, Rows
-from .nccl_network_vocabulary import NETWORK
+from ...._model.base.vocabulary import Vocabulary, compile_vocabulary
+from .kinds import Kind, Rows
+from .network_vocabulary import NETWORK
 
 #: about the node, its GPUs, the libraries and the program of the user
 _BESIDE_NETWORK: Rows = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRow
+from ...._model.job.nccl_tests import NcclTestFigure, NcclTestRow
 
 #: words of the figures of one place, with option -I
 WITH_ITERATIONS = 8

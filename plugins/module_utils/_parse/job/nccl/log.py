@@ -21,10 +21,10 @@ from __future__ import annotations
 import io
 import typing
 
-from ..._model.base.errors import ParseError, SourceRefused
-from ..._model.job.nccl import NcclLog
-from .nccl_log_reader import NcclLogReader
-from .nccl_memory import OF_WHOLE_RANK
+from ...._model.base.errors import ParseError, SourceRefused
+from ...._model.job.nccl import NcclLog
+from .log_reader import NcclLogReader
+from .memory import OF_WHOLE_RANK
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:

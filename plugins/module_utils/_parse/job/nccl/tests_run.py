@@ -13,9 +13,9 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.phrases import count_of
-from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
-from .nccl_tests_row import WITH_ITERATIONS, OpenRow, TableColumns
+from ...._model.base.phrases import count_of
+from ...._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from .tests_row import WITH_ITERATIONS, OpenRow, TableColumns
 
 #: rows, ranks and errors of a run
 MOST_ROWS, MOST_RANKS, _ERRORS = 2000, 4096, 20

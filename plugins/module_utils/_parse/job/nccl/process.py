@@ -8,8 +8,8 @@ import dataclasses
 import itertools
 import typing
 
-from ..._model.job.nccl import NcclChoice, NcclDevice, NcclProcess, NcclRank, NcclRoute, is_verbs
-from .nccl_channel import ConnectionKind
+from ...._model.job.nccl import NcclChoice, NcclDevice, NcclProcess, NcclRank, NcclRoute, is_verbs
+from .channel import ConnectionKind
 
 #: files, and hosts beside its own, that a process names
 MOST_FILES = 20

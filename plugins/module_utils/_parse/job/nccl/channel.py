@@ -11,7 +11,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.job.nccl import MOST_CHANNELS
+from ...._model.job.nccl import MOST_CHANNELS
 
 _CHANNEL = re.compile(
     r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\]"

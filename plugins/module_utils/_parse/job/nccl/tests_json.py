@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import typing
 
-from ..._model.base.errors import ParseError
-from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
-from .nccl_tests_run import MOST_RANKS, MOST_ROWS, ROOT, TYPE, NcclTestsRun
+from ...._model.base.errors import ParseError
+from ...._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from .tests_run import MOST_RANKS, MOST_ROWS, ROOT, TYPE, NcclTestsRun
 
 #: characters of a JSON document
 _LONGEST_JSON = 1 << 22

@@ -8,7 +8,7 @@ first match wins.
 
 from __future__ import annotations
 
-from .nccl_kinds import Rows
+from .kinds import Rows
 
 NETWORK: Rows = (
     (

@@ -8,10 +8,10 @@ import hashlib
 import re
 import typing
 
-from ..._model.job.nccl import MOST_CHANNELS, RANKS, NcclChoice, NcclDevice
-from .nccl_channel import ChannelLine, ChannelReader
-from .nccl_memory import OF_CHANNEL, OF_CHOICE, OF_DEVICE, OF_LINK, OF_RANK, OF_ROUTE, OF_VARIABLE
-from .nccl_process import LogProcess, LogRank, LogThread
+from ...._model.job.nccl import MOST_CHANNELS, RANKS, NcclChoice, NcclDevice
+from .channel import ChannelLine, ChannelReader
+from .memory import OF_CHANNEL, OF_CHOICE, OF_DEVICE, OF_LINK, OF_RANK, OF_ROUTE, OF_VARIABLE
+from .process import LogProcess, LogRank, LogThread
 
 #: rank 0 of RCCL, AMD's NCCL, writes it without a head: "RCCL version : 2.21.5-HEAD:9a0e6a1"
 _RCCL_VERSION = re.compile(

@@ -17,10 +17,10 @@ import io
 import re
 import typing
 
-from ..._model.base.errors import ParseError
-from ..._model.job.nccl_tests import NcclTests
-from .nccl_tests_json import parse_json
-from .nccl_tests_run import NUMBER, NcclTestsRun
+from ...._model.base.errors import ParseError
+from ...._model.job.nccl_tests import NcclTests
+from .tests_json import parse_json
+from .tests_run import NUMBER, NcclTestsRun
 
 #: characters of a line that are read
 _LONGEST = 2000

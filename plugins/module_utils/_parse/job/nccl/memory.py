@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ..limits import MIB
+from ...limits import MIB
 
 #: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a
 #: module makes of that

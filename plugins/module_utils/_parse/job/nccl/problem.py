@@ -9,11 +9,11 @@ import ipaddress
 import re
 import typing
 
-from ..._model.base.vocabulary import find_kind
-from ..pods import libibverbs
-from . import transports
-from .nccl_kinds import Kind
-from .nccl_vocabulary import VOCABULARY
+from ...._model.base.vocabulary import find_kind
+from ...pods import libibverbs
+from .. import transports
+from .kinds import Kind
+from .vocabulary import VOCABULARY
 
 #: characters of a text that are searched
 _LONGEST = 1000
