@@ -120,7 +120,7 @@ def address_in(text: str) -> typing.Any:
 
 
 def share(text: str) -> typing.Any:
-    return parser("kubernetes.nv_ipam.parse_blocks")(text, 1).share(3)
+    return parser("kubernetes.networks.nv_ipam.parse_blocks")(text, 1).share(3)
 
 
 SYSFS: dict[str, str] = {
@@ -366,35 +366,35 @@ TEXT: dict[str, Text] = {
         ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'],
         ("",),
     ),
-    "job.nccl_log.parse": Text(
-        lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))),
+    "job.nccl.log.parse": Text(
+        lambda text: seen_in(parser("job.nccl.log.parse")(line + "\n" for line in text.split("\n"))),
         seeds("nccl/*.txt"),
         ((),),
     ),
-    "job.nccl_log_reader.is_document": Text(
-        parser("job.nccl_log_reader.is_document"),
+    "job.nccl.log_reader.is_document": Text(
+        parser("job.nccl.log_reader.is_document"),
         ('{"version": 1, "nccl_version": 22809}\n', "host-1:71:99 [0] NCCL INFO Using network IB\n"),
         (False, True),
     ),
-    "job.nccl_log.parse_files": Text(
+    "job.nccl.log.parse_files": Text(
         lambda text: seen_in(
-            parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")
+            parser("job.nccl.log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")
         ),
         seeds("nccl/*.txt"),
         ((),),
     ),
-    "job.nccl_log.parse_text": Text(
-        lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)
+    "job.nccl.log.parse_text": Text(
+        lambda text: seen_in(parser("job.nccl.log.parse_text")(text)), seeds("nccl/*.txt"), ((),)
     ),
-    "job.nccl_tests.parse": Text(
-        lambda text: parser("job.nccl_tests.parse")(line + "\n" for line in text.split("\n")),
+    "job.nccl.tests.parse": Text(
+        lambda text: parser("job.nccl.tests.parse")(line + "\n" for line in text.split("\n")),
         seeds("nccl-tests/mpi*.txt"),
         ((),),
     ),
-    "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
-    "job.nccl_tests_json.parse_json": Text(parser("job.nccl_tests_json.parse_json"), seeds("nccl-tests/*.json")),
-    "kubernetes.device_selectors.parse": Text(
-        parser("kubernetes.device_selectors.parse"), ['device.attributes["dra.net"].ifName in ["eth1"] && !false'], ()
+    "job.nccl.tests.parse_text": Text(parser("job.nccl.tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
+    "job.nccl.tests_json.parse_json": Text(parser("job.nccl.tests_json.parse_json"), seeds("nccl-tests/*.json")),
+    "kubernetes.dra.device_selectors.parse": Text(
+        parser("kubernetes.dra.device_selectors.parse"), ['device.attributes["dra.net"].ifName in ["eth1"] && !false'], ()
     ),
     "job.transports.classify": Text(
         parser("job.transports.classify"), ["ibv_reg_mr failed: Cannot allocate memory"], ("",)
@@ -417,11 +417,11 @@ TEXT: dict[str, Text] = {
     "job.transports.parse_failed": Text(
         parser("job.transports.parse_failed"), ["Generic on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"], (None,)
     ),
-    "job.nccl_problem.classify": Text(
-        parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)
+    "job.nccl.problem.classify": Text(
+        parser("job.nccl.problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)
     ),
-    "job.nccl_problem.parse_completion": Text(
-        parser("job.nccl_problem.parse_completion"),
+    "job.nccl.problem.parse_completion": Text(
+        parser("job.nccl.problem.parse_completion"),
         [
             "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send) localGid"
             " fe80::1 remoteGidsfe80::2 hca mlx5_0"
@@ -461,33 +461,33 @@ TEXT: dict[str, Text] = {
         parser("pods.host.parse_throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)
     ),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
-    "kubernetes.addresses.is_address": Text(
-        parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)
+    "kubernetes.networks.addresses.is_address": Text(
+        parser("kubernetes.networks.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)
     ),
-    "kubernetes.addresses.parse_range": Text(
-        parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
+    "kubernetes.networks.addresses.parse_range": Text(
+        parser("kubernetes.networks.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
     ),
-    "kubernetes.addresses.address_or_none": Text(
-        parser("kubernetes.addresses.address_or_none"), ["100.100.0.1", "fd00::1"], (None,)
+    "kubernetes.networks.addresses.address_or_none": Text(
+        parser("kubernetes.networks.addresses.address_or_none"), ["100.100.0.1", "fd00::1"], (None,)
     ),
-    "kubernetes.addresses.is_between": Text(
-        lambda text: parser("kubernetes.addresses.is_between")(text, NETWORK, 0, 2**32 - 1), ["100.100.0.1"], (False,)
+    "kubernetes.networks.addresses.is_between": Text(
+        lambda text: parser("kubernetes.networks.addresses.is_between")(text, NETWORK, 0, 2**32 - 1), ["100.100.0.1"], (False,)
     ),
-    "kubernetes.addresses.split_range": Text(
-        parser("kubernetes.addresses.split_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
+    "kubernetes.networks.addresses.split_range": Text(
+        parser("kubernetes.networks.addresses.split_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
     ),
-    "kubernetes.addresses.parse_exclusion": Text(
-        lambda text: parser("kubernetes.addresses.parse_exclusion")(text, 0, 4), ["100.100.0.0/30", "100.100.0.9"]
+    "kubernetes.networks.addresses.parse_exclusion": Text(
+        lambda text: parser("kubernetes.networks.addresses.parse_exclusion")(text, 0, 4), ["100.100.0.0/30", "100.100.0.9"]
     ),
-    "kubernetes.addresses.merge_exclusions": Text(
-        lambda text: parser("kubernetes.addresses.merge_exclusions")([text], 0, 2**32 - 1, 4),
+    "kubernetes.networks.addresses.merge_exclusions": Text(
+        lambda text: parser("kubernetes.networks.addresses.merge_exclusions")([text], 0, 2**32 - 1, 4),
         ["100.100.0.0/30", "100.100.0.9"],
     ),
-    "kubernetes.nv_ipam.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
-    "kubernetes.nv_ipam.parse_networks": Text(
-        lambda text: parser("kubernetes.nv_ipam.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
+    "kubernetes.networks.nv_ipam.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
+    "kubernetes.networks.nv_ipam.parse_networks": Text(
+        lambda text: parser("kubernetes.networks.nv_ipam.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
     ),
-    "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
+    "kubernetes.networks.addresses.parse_network": Text(parser("kubernetes.networks.addresses.parse_network"), ["100.100.0.0/22"]),
     "kubernetes.core.parse_status": Text(
         own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)
     ),
@@ -982,11 +982,11 @@ DATA: dict[str, Data] = {
     "operators.sriov_operator.parse_installation": Data(
         parser("operators.sriov_operator.parse_installation"), [DEPLOYMENT]
     ),
-    "kubernetes.multus.network_interface": Data(
-        lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
+    "kubernetes.networks.multus.network_interface": Data(
+        lambda pod: parser("kubernetes.networks.multus.network_interface")(pod, "default/op-hl"), POD
     ),
-    "kubernetes.multus.held_addresses": Data(parser("kubernetes.multus.held_addresses"), POD, (None,)),
-    "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
+    "kubernetes.networks.multus.held_addresses": Data(parser("kubernetes.networks.multus.held_addresses"), POD, (None,)),
+    "kubernetes.networks.multus.own_interface": Data(parser("kubernetes.networks.multus.own_interface"), POD),
     "operators.drivers.driver_policy": Data(
         parser("operators.drivers.driver_policy"),
         [
@@ -1153,9 +1153,9 @@ DATA: dict[str, Data] = {
         parser("operators.nvidia_network_operator.parse_attachment"),
         objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
-    "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
-    "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
-    "kubernetes.multus.training_pods": Data(lambda data: parser("kubernetes.multus.training_pods")([data]), POD, ([],)),
+    "kubernetes.networks.multus.network_status": Data(parser("kubernetes.networks.multus.network_status"), POD),
+    "kubernetes.networks.multus.training_pod": Data(parser("kubernetes.networks.multus.training_pod"), POD),
+    "kubernetes.networks.multus.training_pods": Data(lambda data: parser("kubernetes.networks.multus.training_pods")([data]), POD, ([],)),
     "operators.sriov_operator.supported_nics": Data(
         parser("operators.sriov_operator.supported_nics"),
         [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})],
@@ -1308,34 +1308,34 @@ DATA: dict[str, Data] = {
         (RegistrySources(),),
     ),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
-    "kubernetes.ipam.node_networks": Data(
-        parser("kubernetes.ipam.node_networks"),
+    "kubernetes.networks.ipam.node_networks": Data(
+        parser("kubernetes.networks.ipam.node_networks"),
         [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})],
     ),
-    "kubernetes.ipam.unread_pod": Data(lambda item: parser("kubernetes.ipam.unread_pod")(item, "why"), POD, (None,)),
-    "kubernetes.ipam.unread_node": Data(
-        parser("kubernetes.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)
+    "kubernetes.networks.ipam.unread_pod": Data(lambda item: parser("kubernetes.networks.ipam.unread_pod")(item, "why"), POD, (None,)),
+    "kubernetes.networks.ipam.unread_node": Data(
+        parser("kubernetes.networks.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)
     ),
-    "kubernetes.ipam.service_networks": Data(
-        parser("kubernetes.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]
+    "kubernetes.networks.ipam.service_networks": Data(
+        parser("kubernetes.networks.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]
     ),
-    "kubernetes.ipam.service_addresses": Data(
-        parser("kubernetes.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]
+    "kubernetes.networks.ipam.service_addresses": Data(
+        parser("kubernetes.networks.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]
     ),
-    "kubernetes.ipam.openshift_networks": Data(
-        parser("kubernetes.ipam.openshift_networks"),
+    "kubernetes.networks.ipam.openshift_networks": Data(
+        parser("kubernetes.networks.ipam.openshift_networks"),
         [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})],
     ),
-    "kubernetes.ipam.pod_networks": Data(parser("kubernetes.ipam.pod_networks"), POD),
-    "kubernetes.ipam.attachment_networks": Data(
-        lambda item: parser("kubernetes.ipam.attachment_networks")(item, ()),
+    "kubernetes.networks.ipam.pod_networks": Data(parser("kubernetes.networks.ipam.pod_networks"), POD),
+    "kubernetes.networks.ipam.attachment_networks": Data(
+        lambda item: parser("kubernetes.networks.ipam.attachment_networks")(item, ()),
         objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
-    "kubernetes.ipam.parse_leases": Data(
-        parser("kubernetes.ipam.parse_leases"),
+    "kubernetes.networks.ipam.parse_leases": Data(
+        parser("kubernetes.networks.ipam.parse_leases"),
         [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})],
     ),
-    "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
+    "kubernetes.networks.ipam.shared_pool": Data(parser("kubernetes.networks.ipam.shared_pool"), [CIDR_POOL]),
 }
 
 CHOOSING: dict[str, typing.Any] = {
@@ -1442,26 +1442,26 @@ ATTACHMENTS = objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDef
 BINDING = named(kind="ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", "namespace": "a", "name": "b"}])
 DATA.update(
     {
-        "kubernetes.ipam.attachment_plugins": Data(
-            lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS
+        "kubernetes.networks.ipam.attachment_plugins": Data(
+            lambda item: parser("kubernetes.networks.ipam.attachment_plugins")(item, "x"), ATTACHMENTS
         ),
-        "kubernetes.device_claims.read_pod_claims": Data(
-            lambda item: parser("kubernetes.device_claims.read_pod_claims")(item, "x"),
+        "kubernetes.dra.device_claims.read_pod_claims": Data(
+            lambda item: parser("kubernetes.dra.device_claims.read_pod_claims")(item, "x"),
             [{"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}],
             ((),),
         ),
-        "kubernetes.device_claims.read_taken_claims": Data(
-            lambda item: parser("kubernetes.device_claims.read_taken_claims")(item, "x"),
+        "kubernetes.dra.device_claims.read_taken_claims": Data(
+            lambda item: parser("kubernetes.dra.device_claims.read_taken_claims")(item, "x"),
             [{"resources": {"claims": [{"name": "a"}]}}],
             ((),),
         ),
-        "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
-        "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
-        "kubernetes.device_claims.read_compute_domain": Data(
-            parser("kubernetes.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
+        "kubernetes.dra.device_claims.read_claim": Data(parser("kubernetes.dra.device_claims.read_claim"), DEVICE_CLAIMS),
+        "kubernetes.dra.device_claims.read_class": Data(parser("kubernetes.dra.device_claims.read_class"), [DEVICE_CLASS]),
+        "kubernetes.dra.device_claims.read_compute_domain": Data(
+            parser("kubernetes.dra.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
         ),
-        "kubernetes.compute_domains.parse_compute_domain": Data(
-            parser("kubernetes.compute_domains.parse_compute_domain"),
+        "kubernetes.dra.compute_domains.parse_compute_domain": Data(
+            parser("kubernetes.dra.compute_domains.parse_compute_domain"),
             [
                 {
                     **COMPUTE_DOMAIN,
@@ -1472,8 +1472,8 @@ DATA.update(
                 }
             ],
         ),
-        "kubernetes.compute_domains.parse_claiming_pod": Data(
-            parser("kubernetes.compute_domains.parse_claiming_pod"),
+        "kubernetes.dra.compute_domains.parse_claiming_pod": Data(
+            parser("kubernetes.dra.compute_domains.parse_claiming_pod"),
             [
                 named(
                     kind="Pod",
@@ -1482,7 +1482,7 @@ DATA.update(
             ],
             (None,),
         ),
-        "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
+        "kubernetes.dra.device_claims.read_slice": Data(parser("kubernetes.dra.device_claims.read_slice"), [DEVICE_SLICE]),
         "job.job_objects.parse_attachment": Data(parser("job.job_objects.parse_attachment"), ATTACHMENTS),
         "job.job_objects.resource_of": Data(parser("job.job_objects.resource_of"), ATTACHMENTS, ("",)),
         "job.job_objects.parse_claim": Data(parser("job.job_objects.parse_claim"), [CLAIM]),
@@ -2031,7 +2031,7 @@ def test_json_inside_of_data(config: str) -> None:
     """A pod's annotation and an attachment's configuration are texts that anybody may write."""
     pod = named(spec={}, status={})
     pod["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/network-status": config}
-    outcome(DATA["kubernetes.multus.network_interface"].call, pod)
-    outcome(DATA["kubernetes.ipam.attachment_networks"].call, named(spec={"config": config}))
+    outcome(DATA["kubernetes.networks.multus.network_interface"].call, pod)
+    outcome(DATA["kubernetes.networks.ipam.attachment_networks"].call, named(spec={"config": config}))
     outcome(TEXT["pods.probe.parse"].call, f"rdma {config}")
     outcome(DATA["kubernetes.roll_mark.parse_mark"].call, {"metadata": {"annotations": {"linerate.rdma/roll": config}}})
