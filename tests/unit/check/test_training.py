@@ -144,7 +144,7 @@ def closing(findings: typing.Iterable[Finding]) -> set[str]:
 
 
 def with_gpus(state: str) -> dict[str, ObservedTuning]:
-    rows = {"gpu_fabric": (RowReading(state, ("0000:18:00.0", "0000:2a:00.0")),)}
+    rows: dict[str, tuple[RowReading, ...]] = {"gpu_fabric": (RowReading(state, ("0000:18:00.0", "0000:2a:00.0")),)}
     return {name: ObservedTuning(NodeTuning(rows)) for name in ("worker-1", "worker-2")}
 
 
