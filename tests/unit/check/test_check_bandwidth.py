@@ -290,7 +290,9 @@ def test_a_pair_that_reaches_its_floor_with_more_queue_pairs_alone_accuses_nobod
             "218.00 Gb/s with 4 queue pairs and messages of 1048576 bytes, 391.50 Gb/s with 16 queue pairs"
             " and messages of 4194304 bytes",
         )
-        assert ("the path and both HCAs are verified, and the queue pairs were too few") in (finding.why or "")
+        assert "the path and both HCAs are fast enough. In the slow measurement, the queue pairs were too few" in (
+            finding.why or ""
+        )
         assert "NCCL_IB_QPS_PER_CONNECTION" in (
             finding.remedy or ""
         ) and "Set pods.queue_pairs of the fabric to 16" in (finding.remedy or "")
@@ -337,7 +339,7 @@ def test_on_ethernet_more_queue_pairs_prove_no_link_between_switches_unless_they
     assert findings["fleet"].status == ("warn" if few and label else "unknown")
     shared = "a slow link between the switches" if few else "a slow link between switches"
     assert (shared in findings["floor"].why) == (label is None)
-    assert ("the path and both HCAs are verified" in findings["floor"].why) == bool(few and label)
+    assert ("the path and both HCAs are fast enough" in findings["floor"].why) == bool(few and label)
     assert ("--flow_label" in findings["fleet"].remedy) == (label is None) and "ibqueryerrors" not in findings[
         "fleet"
     ].remedy
@@ -928,7 +930,7 @@ def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> Non
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), pods=pods)
     finding = found(given, "floor", AB)
     assert (
-        f"The pod on a ran {words}, so all of its data crosses" in finding.why
+        f"The pod on a ran {words}, but its HCA is on another NUMA node, so all of its data crosses" in finding.why
         and "The pod on b" not in finding.why
         and "CPU binding of the pods: b: on CPUs 0-7" in finding.why
     )

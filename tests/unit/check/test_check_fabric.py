@@ -995,7 +995,7 @@ def test_a_link_of_an_hca_is_judged_by_what_both_of_its_ends_can_do() -> None:
             "fail",
             "worker-2 mlx5_1",
             "200 Gb/s (4X, 50 Gb/s per lane)",
-            "106.25 Gb/s per lane, the highest that both ports support",
+            "100 Gb/s per lane (NDR), the highest that both ports support",
         )
     # one lane of four, on every port: no sibling tells, what the ends can do tells
     for capabilities, status in ((WHOLE, "unknown"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")):
@@ -1075,7 +1075,7 @@ def test_a_link_between_switches_whose_speed_is_not_shown_is_unknown_by_name() -
 
 def test_links_below_their_capability_warn() -> None:
     finding = one(cabled(2, capabilities=SLOW), "fabric.capability")
-    assert finding.status == "warn" and "leaf-1 port 60 could have 106.25 Gb/s per lane" in finding.why
+    assert finding.status == "warn" and "leaf-1 port 60 could have 100 Gb/s per lane (NDR)" in finding.why
     assert (
         one(cabled(2, capabilities=SeenCapabilities(error="iblinkinfo ended with 1")), "fabric.capability").status
         == "unknown"

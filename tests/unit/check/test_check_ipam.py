@@ -130,7 +130,9 @@ def test_leaked_addresses_are_taken_off(number: int, status: str) -> None:
     assert finding.status == status
     assert finding.measured.startswith(f"{254 - number} addresses")
     assert ("old/pod-1" in finding.measured) == (number > 0)
-    assert finding.expected.startswith("at least ") and "no address allocated to a pod that no" in finding.expected
+    assert (
+        finding.expected.startswith("free: at least ") and "no address allocated to a pod that no" in finding.expected
+    )
     assert ("--from=cronjob/ip-reconciler" in finding.remedy) == (number > 0)
 
 

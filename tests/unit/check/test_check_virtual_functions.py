@@ -471,8 +471,8 @@ def reported(mtu: int, told: int = 9000) -> NodeState:
             "fail",
             "1 VF keeps the MTU that the last pod set: 0000:01:10.2",
         ),
-        (sized(9000, 9000, None), reported(9000), "warn", "These VFs show no network interface on the node"),
-        (sized(9000, None, None), reported(9000), "unknown", "These VFs show no network interface on the node"),
+        (sized(9000, 9000, None), reported(9000), "warn", "These VFs show no network interface, neither on"),
+        (sized(9000, None, None), reported(9000), "unknown", "These VFs show no network interface, neither on"),
         (sized(None), reported(9000), "unknown", "The physical function has no network interface"),
     ],
 )

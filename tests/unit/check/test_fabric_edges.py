@@ -546,7 +546,7 @@ def test_one_end_tells_that_a_link_between_switches_could_be_more(end: tuple[str
         assert (finding.status, finding.measured, finding.expected) == (
             "fail",
             measured,
-            "106.25 Gb/s per lane, the highest that both ports support",
+            "100 Gb/s per lane (NDR), the highest that both ports support",
         )
 
 

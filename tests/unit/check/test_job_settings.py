@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing
 
 import pytest
@@ -14,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.expansion import expand_listed, find_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.torchrun import parse_torchrun
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects
+from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 Resource = dict[str, typing.Any]
 
@@ -195,7 +195,6 @@ def test_values_that_kubernetes_expands(text: str, value: typing.Optional[str]) 
 
 @pytest.mark.parametrize("text", [" torchrun " * 20_000, "${A:=" * 40_000, "A=${B:-" * 20_000, "A=1 " * 20_000])
 def test_a_long_command_costs_little(text: str) -> None:
-    begin = time.process_time()
-    find_settings(text, {"B": "b"})
-    parse_torchrun(text, {}, "command")
-    assert time.process_time() - begin < 5
+    with bounded(6):
+        find_settings(text, {"B": "b"})
+        parse_torchrun(text, {}, "command")

@@ -256,7 +256,7 @@ def test_channel_that_is_not_seen() -> None:
     finding = found(findings, "channels", UNKNOWN)[0]
     assert (
         finding.measured == "6 of 8 channels with a connection"
-        and "channel 5-6:" in finding.why
+        and "channels 5-6:" in finding.why
         and "torn" in finding.why
     )
 
@@ -274,7 +274,7 @@ def test_channel_that_is_seen_from_one_end_only() -> None:
     assert (
         finding.subject == "job-worker-0 rank 0"
         and finding.measured == "1 of 4 channels seen from one end only"
-        and "channel 2 connects" in finding.why
+        and "on channel 2, but the lines of this rank" in finding.why
     )
 
 

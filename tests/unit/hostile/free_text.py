@@ -26,7 +26,7 @@ TABLE: dict[str, str] = {
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
         remedy rights_error room_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
-        pauses; DriverChange limit reason; DriverPolicy message; DriverOfNodes state; Earlier
+        pauses; DriverChange limit policy reason; DriverPolicy message; DriverOfNodes state; Earlier
         runs unread; EarlierCollectives runs unread; HcaErrors why;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
         subject measured expected why remedy; Hca
@@ -44,7 +44,7 @@ TABLE: dict[str, str] = {
         blockers reasons also notes; NodeTuning
         unread; Observed error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
         OperatorStatus detail remedy; OperatorsSeen
-        errors untrusted;
+        errors untrusted; LeftConfiguration command why;
         PairLayers why;
         PairLatency evidence commands;
         PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
@@ -97,14 +97,15 @@ TABLE: dict[str, str] = {
         ObserverPod image_id template; ObserverSet template
         node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
         OperatorStatus package namespace subscription
-        wanted installed upgrade; OperatorsSeen packages labelled made leave versions; Package name catalog
+        wanted installed upgrade; OperatorsSeen packages labelled made leave left versions; Package name catalog
         catalog_namespace
         default_channel; PolicyState kind name state;
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions
         deployments webhooks; StorageClass name
         provisioner; Subscription name namespace package channel source source_namespace approval state current
-        installed plan; UsedNetwork owner ipam; Roll pool
-        config; UntrustedNamespace namespace; JobWorkload kind name namespace queue"""
+        installed plan; UsedNetwork owner ipam; SharedPool pods; Roll pool
+        config; UntrustedNamespace namespace; JobWorkload kind name namespace queue
+        processes; TorchRun place nodes processes rendezvous"""
     ),
     "what an admin wrote into an object, compared with what is wanted and shown": (
         """

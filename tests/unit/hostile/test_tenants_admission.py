@@ -208,7 +208,11 @@ def test_the_linter_says_what_a_job_needs_of_its_namespace(resource: Resource, n
     for level in ("baseline", "restricted"):
         finding = linted(resource, training=level)
         assert (finding.status, finding.measured) == ("fail", f"{ENFORCE}={level}")
-        assert needs in finding.why and "network.pod_security" in finding.remedy and "host.memlock" in finding.remedy
+        assert (
+            needs in finding.why
+            and "network.pod_security" in finding.remedy
+            and "become root on the nodes" in finding.remedy
+        )
 
 
 def test_a_job_that_needs_nothing_of_it_passes_at_each_level() -> None:

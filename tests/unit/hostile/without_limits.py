@@ -22,7 +22,7 @@ TABLE: dict[str, str] = {
         latencies;
         LintFacts findings held errors; ControllerFacts
         stages room;
-        RightsFacts asked denied; OperatorsSeen leave versions; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
+        RightsFacts asked denied; OperatorsSeen leave left versions; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
         SharedPool share"""
     ),
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": (
@@ -44,7 +44,8 @@ TABLE: dict[str, str] = {
     "objects of the API server: it holds numbers to 64 bits, and an answer is held to bytes and to values before it is "
     "read": (
         """
-        AddressFacts taken pods leaks pools unclear errors unread unread_pools; SharedPool nodes; HealthCheck nodes;
+        AddressFacts taken pods leaks pools unclear errors unread unread_pools; SharedPool nodes pods;
+        HealthCheck nodes;
         LabelExpression
         values; LabelSelector labels
         expressions; MachinePool machines updated degraded conditions sources labels; DriverPolicy nodes;

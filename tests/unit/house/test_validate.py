@@ -1007,7 +1007,7 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
             "'eight' (string)",
             "an integer",
             "does not have the type or the form under 'expected'",
-            "Set rdma_fabrics[0].x to a value of the form under 'expected'.",
+            "Set rdma_fabrics[0].x to a value of the type and the form under 'expected'.",
         ),
     ],
 )

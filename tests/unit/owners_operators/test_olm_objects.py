@@ -210,7 +210,7 @@ def test_a_configuration_that_an_admin_made_keeps_its_operator(kind: str, owner:
         (gpu_pod(), True),
         (gpu_pod(resource="nvidia.com/mig-1g.5gb"), True),
         (gpu_pod(phase="Succeeded"), False),
-        (gpu_pod(resource="nvidia.com/rdma"), False),
+        (gpu_pod(resource="example.com/rdma"), False),
     ],
     ids=["gpu", "mig", "ended", "none"],
 )

@@ -393,8 +393,29 @@ TEXT: dict[str, Text] = {
     ),
     "job.nccl.tests.parse_text": Text(parser("job.nccl.tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
     "job.nccl.tests_json.parse_json": Text(parser("job.nccl.tests_json.parse_json"), seeds("nccl-tests/*.json")),
+    # what they are given comes back where it refers to nothing
+    **{
+        f"job.expansion.{name}": Text(
+            lambda text, name=name: isinstance(parser(f"job.expansion.{name}")(text, {"A": "a"}), (str, type(None))),  # type: ignore[misc]
+            ['"${B:-$A}/$(A)$A$$(A)"'],
+            (True,),
+        )
+        for name in ("expand", "expand_listed", "expand_word")
+    },
+    "job.expansion.find_settings": Text(
+        lambda text: parser("job.expansion.find_settings")(text, {"A": "a"}),
+        ["D=1; export NCCL_IB_DISABLE=$D; : ${C:=2}"],
+        ([],),
+    ),
+    "job.torchrun.parse_torchrun": Text(
+        lambda text: parser("job.torchrun.parse_torchrun")(text, {"A": "a"}, "command"),
+        ["torchrun --nnodes=1:2 --nproc_per_node $A --rdzv-endpoint localhost:29500 train.py"],
+        ((),),
+    ),
     "kubernetes.dra.device_selectors.parse": Text(
-        parser("kubernetes.dra.device_selectors.parse"), ['device.attributes["dra.net"].ifName in ["eth1"] && !false'], ()
+        parser("kubernetes.dra.device_selectors.parse"),
+        ['device.attributes["dra.net"].ifName in ["eth1"] && !false'],
+        (),
     ),
     "job.transports.classify": Text(
         parser("job.transports.classify"), ["ibv_reg_mr failed: Cannot allocate memory"], ("",)
@@ -471,13 +492,16 @@ TEXT: dict[str, Text] = {
         parser("kubernetes.networks.addresses.address_or_none"), ["100.100.0.1", "fd00::1"], (None,)
     ),
     "kubernetes.networks.addresses.is_between": Text(
-        lambda text: parser("kubernetes.networks.addresses.is_between")(text, NETWORK, 0, 2**32 - 1), ["100.100.0.1"], (False,)
+        lambda text: parser("kubernetes.networks.addresses.is_between")(text, NETWORK, 0, 2**32 - 1),
+        ["100.100.0.1"],
+        (False,),
     ),
     "kubernetes.networks.addresses.split_range": Text(
         parser("kubernetes.networks.addresses.split_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
     ),
     "kubernetes.networks.addresses.parse_exclusion": Text(
-        lambda text: parser("kubernetes.networks.addresses.parse_exclusion")(text, 0, 4), ["100.100.0.0/30", "100.100.0.9"]
+        lambda text: parser("kubernetes.networks.addresses.parse_exclusion")(text, 0, 4),
+        ["100.100.0.0/30", "100.100.0.9"],
     ),
     "kubernetes.networks.addresses.merge_exclusions": Text(
         lambda text: parser("kubernetes.networks.addresses.merge_exclusions")([text], 0, 2**32 - 1, 4),
@@ -487,7 +511,9 @@ TEXT: dict[str, Text] = {
     "kubernetes.networks.nv_ipam.parse_networks": Text(
         lambda text: parser("kubernetes.networks.nv_ipam.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
     ),
-    "kubernetes.networks.addresses.parse_network": Text(parser("kubernetes.networks.addresses.parse_network"), ["100.100.0.0/22"]),
+    "kubernetes.networks.addresses.parse_network": Text(
+        parser("kubernetes.networks.addresses.parse_network"), ["100.100.0.0/22"]
+    ),
     "kubernetes.core.parse_status": Text(
         own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)
     ),
@@ -985,7 +1011,9 @@ DATA: dict[str, Data] = {
     "kubernetes.networks.multus.network_interface": Data(
         lambda pod: parser("kubernetes.networks.multus.network_interface")(pod, "default/op-hl"), POD
     ),
-    "kubernetes.networks.multus.held_addresses": Data(parser("kubernetes.networks.multus.held_addresses"), POD, (None,)),
+    "kubernetes.networks.multus.held_addresses": Data(
+        parser("kubernetes.networks.multus.held_addresses"), POD, (None,)
+    ),
     "kubernetes.networks.multus.own_interface": Data(parser("kubernetes.networks.multus.own_interface"), POD),
     "operators.drivers.driver_policy": Data(
         parser("operators.drivers.driver_policy"),
@@ -1042,6 +1070,15 @@ DATA: dict[str, Data] = {
                 "spec": {"driver": {"rdma": {}, "upgradePolicy": {"maxParallelUpgrades": 2, "drain": {}}}},
             }
         ],
+    ),
+    "operators.gpu_driver.parse_gpu_driver_creation": Data(
+        lambda node: (
+            parser("operators.gpu_driver.parse_gpu_driver_creation")(
+                [node], OperatorUpgrade("gpu-operator", "created", {"enabled": True}, creates="gpu")
+            ).nodes
+        ),
+        [{"kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}],
+        ((),),
     ),
     "operators.gpu_driver.parse_gpu_driver_upgrade": Data(
         lambda there: parser("operators.gpu_driver.parse_gpu_driver_upgrade")(
@@ -1155,7 +1192,9 @@ DATA: dict[str, Data] = {
     ),
     "kubernetes.networks.multus.network_status": Data(parser("kubernetes.networks.multus.network_status"), POD),
     "kubernetes.networks.multus.training_pod": Data(parser("kubernetes.networks.multus.training_pod"), POD),
-    "kubernetes.networks.multus.training_pods": Data(lambda data: parser("kubernetes.networks.multus.training_pods")([data]), POD, ([],)),
+    "kubernetes.networks.multus.training_pods": Data(
+        lambda data: parser("kubernetes.networks.multus.training_pods")([data]), POD, ([],)
+    ),
     "operators.sriov_operator.supported_nics": Data(
         parser("operators.sriov_operator.supported_nics"),
         [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})],
@@ -1312,7 +1351,9 @@ DATA: dict[str, Data] = {
         parser("kubernetes.networks.ipam.node_networks"),
         [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})],
     ),
-    "kubernetes.networks.ipam.unread_pod": Data(lambda item: parser("kubernetes.networks.ipam.unread_pod")(item, "why"), POD, (None,)),
+    "kubernetes.networks.ipam.unread_pod": Data(
+        lambda item: parser("kubernetes.networks.ipam.unread_pod")(item, "why"), POD, (None,)
+    ),
     "kubernetes.networks.ipam.unread_node": Data(
         parser("kubernetes.networks.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)
     ),
@@ -1455,8 +1496,12 @@ DATA.update(
             [{"resources": {"claims": [{"name": "a"}]}}],
             ((),),
         ),
-        "kubernetes.dra.device_claims.read_claim": Data(parser("kubernetes.dra.device_claims.read_claim"), DEVICE_CLAIMS),
-        "kubernetes.dra.device_claims.read_class": Data(parser("kubernetes.dra.device_claims.read_class"), [DEVICE_CLASS]),
+        "kubernetes.dra.device_claims.read_claim": Data(
+            parser("kubernetes.dra.device_claims.read_claim"), DEVICE_CLAIMS
+        ),
+        "kubernetes.dra.device_claims.read_class": Data(
+            parser("kubernetes.dra.device_claims.read_class"), [DEVICE_CLASS]
+        ),
         "kubernetes.dra.device_claims.read_compute_domain": Data(
             parser("kubernetes.dra.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
         ),
@@ -1482,7 +1527,9 @@ DATA.update(
             ],
             (None,),
         ),
-        "kubernetes.dra.device_claims.read_slice": Data(parser("kubernetes.dra.device_claims.read_slice"), [DEVICE_SLICE]),
+        "kubernetes.dra.device_claims.read_slice": Data(
+            parser("kubernetes.dra.device_claims.read_slice"), [DEVICE_SLICE]
+        ),
         "job.job_objects.parse_attachment": Data(parser("job.job_objects.parse_attachment"), ATTACHMENTS),
         "job.job_objects.resource_of": Data(parser("job.job_objects.resource_of"), ATTACHMENTS, ("",)),
         "job.job_objects.parse_claim": Data(parser("job.job_objects.parse_claim"), [CLAIM]),

@@ -126,9 +126,9 @@ def test_new_driver_disturbs_the_nodes_whose_gpus_pods_can_already_request() -> 
         serving("own-driver", {"nvidia.com/gpu.deploy.driver": "false"}, **{"nvidia.com/gpu": "8"}),
     )
     cluster = typing.cast(Api, Cluster(Node=nodes, ClusterPolicy=(), Pod=(pod("web", "idle"),)))
-    create = OperatorUpgrade("gpu-operator", "ClusterPolicy gpu is created", {"enabled": True}, "gpu")
+    create = OperatorUpgrade("gpu-operator", "ClusterPolicy gpu is created", {"enabled": True}, creates="gpu")
     effect = read_upgrade_effect(cluster, create, ("a0", "idle"), ClusterIntent(disruption="none"))
     assert effect.nodes == ("a0", "other-team (not in the inventory)")
     assert {"a0", "other-team (not in the inventory)"} <= {text.partition(":")[0] for text in effect.refused}
-    without = OperatorUpgrade("gpu-operator", "ClusterPolicy gpu is created", {"enabled": False}, "gpu")
+    without = OperatorUpgrade("gpu-operator", "ClusterPolicy gpu is created", {"enabled": False}, creates="gpu")
     assert read_upgrade_effect(cluster, without, ("a0",), ClusterIntent(disruption="none")) == UpgradeEffect()

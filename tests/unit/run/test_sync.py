@@ -154,7 +154,7 @@ def test_all_in_place_ends_at_once() -> None:
     facts, lines = run(*start())
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (True, False, 0.0)
     assert facts.nodes[0].phase == "ready"
-    assert lines[-1] == "0 s  storage kl-a ready: 4 openshift.io/igbvf on 1 physical functions"
+    assert lines[-1] == "0 s  storage kl-a ready: 4 openshift.io/igbvf on 1 physical function"
 
 
 def test_the_course_of_a_real_rollout() -> None:

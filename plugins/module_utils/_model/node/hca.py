@@ -39,6 +39,7 @@ MOST_PORTS = 255
 PORTS = Bound("ports of a device", MOST_PORTS)
 #: of one function; subfunctions and VLANs may be on it
 NETDEVS = Bound("network interfaces of a function", 4096)
+UPPERS = Bound("interfaces above a network interface", 4096)
 #: of a device or a port that nobody has given one
 NO_GUID = "0x0000000000000000"
 
@@ -133,7 +134,7 @@ class Netdev:
     supported_gbps: typing.Optional[LinkGbps] = None
     partner_gbps: typing.Optional[LinkGbps] = None
     bridge: typing.Optional[Interface] = None
-    uppers: tuple[Interface, ...] = ()
+    uppers: typing.Annotated[tuple[Interface, ...], UPPERS] = ()
 
 
 @dataclasses.dataclass(frozen=True)

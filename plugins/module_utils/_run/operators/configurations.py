@@ -67,7 +67,7 @@ def _refuse_driver(operator: Operator, item: Resource, ask: AskUpgrade) -> str:
     driver = mapping_at(item, "spec", "driver")
     if operator.name != GPU:
         return ""
-    effect = ask(OperatorUpgrade(GPU, f"ClusterPolicy {name_of(item)} is created", driver, name_of(item)))
+    effect = ask(OperatorUpgrade(GPU, f"ClusterPolicy {name_of(item)} is created", driver, creates=name_of(item)))
     if not effect.refused:
         return ""
     return (
