@@ -396,7 +396,7 @@ TEXT: dict[str, Text] = {
     # what they are given comes back where it refers to nothing
     **{
         f"job.expansion.{name}": Text(
-            lambda text, name=name: isinstance(parser(f"job.expansion.{name}")(text, {"A": "a"}), (str, type(None))),  # type: ignore[misc]
+            lambda text, name=name: isinstance(parser(f"job.expansion.{name}")(text, {"A": "a"}), (str, type(None))),
             ['"${B:-$A}/$(A)$A$$(A)"'],
             (True,),
         )
