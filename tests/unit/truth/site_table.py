@@ -34,6 +34,7 @@ _NETDEV = (
     "port",
     "bond",
     "bridge",
+    "uppers*",
     "speed_gbps",
     "supported_gbps",
     "partner_gbps",

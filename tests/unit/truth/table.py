@@ -1141,6 +1141,12 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("addresses",),
+        ("pools[].pods*",),
+        "Pods with addresses of a pool matter only if the run changes the pool.",
+        on=ROCE,
+    ),
+    Row(
+        ("addresses",),
         ("pools[].network", "pools[].share"),
         "The stage changes the pool, and waits for shares of it.",
         on=ROCE,
