@@ -73,6 +73,13 @@ def test_an_unknown_use_of_a_reset_nic_refuses_the_teardown_without_a_waiver() -
     with pytest.raises(RdmaError, match="a0: ens1 may carry the default route") as told:
         gate(sriov(disruption="drain"), None, A0, torn())
     assert "'teardown a0 ens1'" in str(told.value)
+
+
+def test_an_unknown_use_of_a_reset_nic_on_infiniband_is_a_warning() -> None:
+    infiniband = torn()
+    infiniband["status"]["interfaces"][0]["linkType"] = "IB"
+    (warning,) = gate(sriov(disruption="drain"), None, A0, infiniband)
+    assert "ens1 may carry the default route" in warning
     waived = KnownUses(waivers=(Waiver("network.lint_uplink", "console", "teardown a0 ens1"),))
     (warning,) = gate(sriov(disruption="drain"), waived, A0, torn())
     assert "ens1 may carry the default route" in warning

@@ -90,9 +90,10 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str, known
 
 def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterator[str]:
     """Yield the reasons why physical functions must not be reset now: they carry the default route or an address of
-    their node, or their use is unknown and the reset interrupts the link or makes the interface again. Add a warning to
-    ``known`` about other and waived uses. A node that reboots does not count, because the reboot sets up its network
-    again.
+    their node, or their use is unknown and the reset interrupts the link or makes the interface again. On InfiniBand an
+    unknown use is a warning, because a default route over IPoIB is unusual and an empty report folder is not. Add a
+    warning to ``known`` about other and waived uses too. A node that reboots does not count, because the reboot sets up
+    its network again.
 
     :param taken: policies that the removal deletes, and their nodes
     :param known: uses of NICs by the nodes themselves
@@ -115,7 +116,8 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
                 f"{name} {doing if used is None else describe_use(use)}, and the operator resets it:"
                 f" {', '.join(change.texts)}",
             )
-            if (used is None or is_needed(use)) and not known.is_waived(subject, said):
+            unproven = used is None and (interface.link_type or "").upper() != "IB"
+            if (unproven or is_needed(use)) and not known.is_waived(subject, said):
                 yield f"{node.name}: {said}. {describe_waiver(subject)}"
             elif use or used is None:
                 known.warn(f"{node.name}: {said}")
