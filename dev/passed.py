@@ -33,9 +33,18 @@ class PassedFiles:
     :ivar whole: digest of all files together, so that a file that is gone is noticed too
     """
 
-    def __init__(self, name: str, root: pathlib.Path, paths: typing.Iterable[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        root: pathlib.Path,
+        paths: typing.Iterable[str],
+        is_chosen: typing.Callable[[str], bool] = lambda path: True,
+    ) -> None:
+        """:param paths: of all files of the repository, since a file may import each of them
+        :param is_chosen: whether the tool looks at a path
+        """
         self._path = CACHE / "passed" / hashlib.sha256(name.encode()).hexdigest()[:16]
-        self.files = digest_files(root, paths)
+        self.files = {path: digest for path, digest in digest_files(root, paths).items() if is_chosen(path)}
         self.whole = hashlib.sha256(" ".join(sorted(self.files.values())).encode()).hexdigest()[:20]
 
     def is_known(self) -> bool:

@@ -12,6 +12,10 @@ what can differ between releases: does the collection document itself, and does 
 older releases sees it comes with the largest size. ansible-test names Python 3.8 as well, and looks at no file there:
 tests/config.yml says that it is too old.
 
+The newest release reads what the collection ships in 'make test', and its tests, its tools and its lab in 'make
+test-all': pylint alone takes most of an hour of a small machine for all of them, and 'make lint' has ruff and mypy for
+each file.
+
 A file that has passed is looked at again only if it changes, or what it imports (dev/passed.py); tests that look at the
 collection as a whole run each time, unless nothing has changed at all. ``make clean-cache`` forgets what has passed.
 
@@ -39,8 +43,8 @@ from .tree import TREE, list_files, make_tree
 PYTHONS = BUILD / "pythons"
 #: of files that changed: with more of them ansible-test looks at all
 _MOST_NAMED = 400
-#: a file for ansible-test to be called with, where no other one needs it
-_SMALL = "galaxy.yml"
+#: files for ansible-test to be called with, where no other one needs it
+_SMALL, _SMALL_UNSHIPPED = "galaxy.yml", "dev/sizes.py"
 #: what all results depend on, beside the file that is looked at and what it imports
 _GROUNDS = ("dev/sanity.py", "tests/config.yml", "galaxy.yml", "meta/runtime.yml")
 #: of nodes and observers; the newest is the newest that an ansible-core here knows
@@ -50,6 +54,10 @@ OLDEST, CONTROLLER, BETWEEN = "the oldest Python", "the controller's Python", "t
 #: tests that run once for each Python; all others run on that of the controller
 ON_PYTHONS = ("compile", "import")
 
+#: folders that the tarball of the collection leaves out (galaxy.yml)
+UNSHIPPED_FOLDERS = ("dev/", "lab/", "tests/")
+SHIPPED, UNSHIPPED, EACH = "what ships", "what does not ship", ""
+
 
 @dataclasses.dataclass(frozen=True)
 class Invocation:
@@ -58,12 +66,14 @@ class Invocation:
     :ivar size: the smallest that has it
     :ivar tests: empty: all but those of ON_PYTHONS
     :ivar pythons: for those of ON_PYTHONS
+    :ivar files: that are looked at: SHIPPED, UNSHIPPED or EACH
     """
 
     release: str
     size: str
     tests: tuple[str, ...] = ()
     pythons: tuple[str, ...] = (CONTROLLER,)
+    files: str = EACH
 
     @property
     def name(self) -> str:
@@ -72,6 +82,7 @@ class Invocation:
         return (
             f"ansible-core {self.release}:"
             f" {', '.join(self.tests) or f'all tests but {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+            f"{f', {self.files}' if self.files else ''}"
         )
 
     @property
@@ -79,12 +90,27 @@ class Invocation:
         """What its copy and its home have in their names; those of one place run one after the other."""
         return "" if not self.tests else f"-{self.release}{'-pythons' if self.tests == ON_PYTHONS else ''}"
 
+    def has_file(self, path: str) -> bool:
+        """Return whether the invocation looks at a file.
+
+        :param path: below the root of the repository
+        """
+        return not self.files or path.startswith(UNSHIPPED_FOLDERS) == (self.files == UNSHIPPED)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """The arguments that limit ansible-test to the files where no file is named."""
+        if self.files == SHIPPED:
+            return tuple(word for folder in UNSHIPPED_FOLDERS for word in ("--exclude", folder))
+        return UNSHIPPED_FOLDERS if self.files == UNSHIPPED else ()
+
 
 #: the longest first: they run beside each other
 INVOCATIONS = (
-    Invocation(NEWEST, TEST),
+    Invocation(NEWEST, TEST, files=SHIPPED),
     Invocation("2.16", TEST, ("ansible-doc", "runtime-metadata", *ON_PYTHONS), (OLDEST,)),
     Invocation(NEWEST, TEST, ON_PYTHONS, (CONTROLLER,)),
+    Invocation(NEWEST, ALL, files=UNSHIPPED),
     Invocation(NEWEST, ALL, ON_PYTHONS, (OLDEST, BETWEEN)),
     Invocation("2.16", ALL, ("validate-modules",)),
     Invocation("2.18", ALL, ("validate-modules", "ansible-doc", "runtime-metadata")),
@@ -165,17 +191,23 @@ def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typi
         if not command:
             say(f"- not run, since no Python of this machine is for it: {invocation.name}")
             continue
-        passed = PassedFiles(_describe_grounds(invocation, command, copy), copy, list_files(copy))
+        grounds = _describe_grounds(invocation, command, copy)
+        passed = PassedFiles(grounds, copy, list_files(copy), invocation.has_file)
         if passed.is_known():
             say(f"- passed before, all {len(passed.files)} files as they are: {invocation.name}")
             continue
         # a file is gone, perhaps, and no other one imports it: tests of the whole collection look for that
-        named = passed.list_others() or [_SMALL]
+        small = _SMALL if invocation.has_file(_SMALL) else _SMALL_UNSHIPPED
+        named = passed.list_others() or [small]
         if len(named) < len(passed.files):
             say(f"- {len(named)} of {len(passed.files)} files have changed, or what they import: {invocation.name}")
         run(
             f"ansible-test sanity, {invocation.name}",
-            [environment / "bin" / "ansible-test", *command, *(named if len(named) <= _MOST_NAMED else ())],
+            [
+                environment / "bin" / "ansible-test",
+                *command,
+                *(named if len(named) <= _MOST_NAMED else invocation.limits),
+            ],
             remedy,
             cwd=copy,
             env=variables,
@@ -187,7 +219,7 @@ def _describe_grounds(invocation: Invocation, command: typing.Sequence[str], cop
     """Return what the results of all files depend on: command line, packages, Python, settings."""
     settings = [(copy / name).read_text(encoding="utf-8") for name in _GROUNDS]
     pins = list_pins(invocation.release).read_text(encoding="utf-8")
-    return "\n".join([*command, sys.version, pins, *settings])
+    return "\n".join([*command, invocation.files, sys.version, pins, *settings])
 
 
 def _gather_pythons() -> list[str]:

@@ -993,7 +993,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
         # one direction alone has its server there: it must still run when the fault looks
         variables={"rdma_fabrics": alone(pods={"iterations": 1000})},
-        in_make_test=True,
     ),
     Scenario(
         "pod-evicted",

@@ -156,6 +156,7 @@ def test_the_shipped_roles_are_enough_for_all_stages_by_pods(lab: Lab) -> None:
         assert lab.objects("v1/Pod", MANAGED) == []
 
 
+@pytest.mark.thorough
 def test_the_shipped_roles_are_enough_to_look_through_observers(lab: Lab) -> None:
     """With exactly the rights of the files that the intent needs, in the namespace that an admin has prepared."""
     with lab.present(*shipped(lab, *wanted())):

@@ -53,6 +53,18 @@ def test_all_has_passed_as_long_as_nothing_changes(root: pathlib.Path) -> None:
     assert not look(root, "tool 1.1").is_known() and look(root, "tool 1.1").list_others() == sorted(FILES)
 
 
+def test_files_that_are_not_chosen_count_by_what_imports_them_alone(root: pathlib.Path) -> None:
+    def read() -> PassedFiles:
+        return PassedFiles("tool 1.0", root, FILES, lambda path: path.startswith("plugins/modules/"))
+
+    read().keep()
+    assert list(read().files) == ["plugins/modules/node_info.py"] and read().is_known()
+    (root / "tests/unit/test_sysfs.py").write_text("#\n", encoding="utf-8")
+    assert read().is_known()
+    (root / "plugins/module_utils/_model/hca.py").write_text("#\n", encoding="utf-8")
+    assert read().list_others() == ["plugins/modules/node_info.py"]
+
+
 @pytest.mark.parametrize(
     ("changed", "others"),
     [

@@ -17,6 +17,7 @@ import sys
 import typing
 
 import pytest
+import yaml
 
 from dev import lint, parts, sanity
 from dev.cores import NEWEST
@@ -149,13 +150,34 @@ def test_each_release_is_in_one_part_and_no_test_of_it_runs_twice() -> None:
     runs = [run for invocation in sanity.INVOCATIONS for run in runs_of(invocation)]
     assert [run for run, count in collections.Counter(runs).items() if count > 1] == []
     for test in sanity.ON_PYTHONS:
-        assert {python for release, of, python in runs if (release, of) == (NEWEST, test)} == set(PYTHONS), (
+        assert {python for release, of, python, _path in runs if (release, of) == (NEWEST, test)} == set(PYTHONS), (
             "all of them, in the largest size at the latest"
         )
 
 
-def runs_of(invocation: sanity.Invocation) -> typing.Iterator[tuple[str, str, str]]:
-    """Release, test and Python of what ansible-test runs by a command line."""
+#: a file of each kind: of a plugin, a role, and of what the tarball leaves out
+SOME_FILES = (
+    "plugins/modules/fabric.py",
+    "roles/tuning/README.md",
+    "dev/sanity.py",
+    "lab/build.py",
+    "tests/config.yml",
+)
+
+
+def test_the_newest_release_reads_each_file_and_what_ships_in_make_test() -> None:
+    whole = [each for each in sanity.INVOCATIONS if each.release == NEWEST and not each.tests]
+    read = {path: [each.size for each in whole if each.has_file(path)] for path in SOME_FILES}
+    assert list(read.values()) == [[TEST], [TEST], [ALL], [ALL], [ALL]]
+    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
+    assert {folder.rstrip("/") for folder in sanity.UNSHIPPED_FOLDERS} <= set(ignored)
+    limits = {each.size: each.limits for each in whole}
+    assert limits[ALL] == sanity.UNSHIPPED_FOLDERS
+    assert limits[TEST] == tuple(word for folder in sanity.UNSHIPPED_FOLDERS for word in ("--exclude", folder))
+
+
+def runs_of(invocation: sanity.Invocation) -> typing.Iterator[tuple[str, str, str, str]]:
+    """Release, test, Python and a file of what ansible-test runs by a command line."""
     command = sanity.command_of(invocation, PYTHONS)
     pythons = [word for option, word in itertools.pairwise(command) if option == "--target-python"]
     tests = [word for option, word in itertools.pairwise(command) if option == "--test"]
@@ -165,7 +187,8 @@ def runs_of(invocation: sanity.Invocation) -> typing.Iterator[tuple[str, str, st
     assert pythons and command[0] == "sanity"
     for test in tests:
         for python in pythons if test in sanity.ON_PYTHONS else ["the controller's"]:
-            yield invocation.release, test, python
+            for path in filter(invocation.has_file, SOME_FILES):
+                yield invocation.release, test, python, path
 
 
 def test_what_runs_at_a_time_has_places_of_its_own() -> None:
@@ -183,7 +206,8 @@ def test_an_invocation_for_pythons_that_are_not_here_has_no_command() -> None:
     (found,) = (each for each in sanity.INVOCATIONS if sanity.BETWEEN in each.pythons)
     between = dataclasses.replace(found, pythons=(sanity.BETWEEN,))
     assert sanity.command_of(between, ["3.9", CONTROLLER]) == []
-    assert [python for _release, _test, python in runs_of(between)] == OTHERS * len(sanity.ON_PYTHONS)
+    pythons = [python for _release, _test, python, path in runs_of(between) if path == SOME_FILES[0]]
+    assert pythons == OTHERS * len(sanity.ON_PYTHONS)
 
 
 def test_what_starts_processes_says_so() -> None:

@@ -252,13 +252,14 @@ def _report_default_routes(
             f"The routes of these nodes were not read. The nodes have interfaces with the driver {_RELOADED}, which"
             " the driver container reloads. A node with a default route over such an interface loses its connection."
         )
-        name, netdevs = next(iter(unsure.items()))
+        names = list(unsure)
+        netdevs = join_first(unsure[names[0]], _NAMED)
         remedy = (
-            f"On {name}, run ip route show default and ip -6 route show default. If a default route uses"
-            f" {join_first(netdevs, _NAMED)}, move it to an interface of another driver. Follow the remedy of the"
+            f"On {names[0]}, run ip route show default and ip -6 route show default. If a default route uses"
+            f" {netdevs}, move it to an interface of another driver. Follow the remedy of the"
             " finding platform.node, then run stages platform and operators again."
         )
-        measured = f"routes unknown on {join_first(list(unsure), _NAMED)}"
+        measured = f"routes unknown on {join_first(names, _NAMED)}"
         yield Finding(CHECK, subject, WARN, measured, expected, why, remedy)
 
 

@@ -87,7 +87,11 @@ def apply_all(
         if not (check_mode and (_is_not_found(outcome) or _came_too_early(outcome, made))):
             pools.add(definition, outcome)
     if check_mode:
-        taken = {item.applied.name for _, item in planned if (item.applied.kind, item.applied.action) == _REFUSED_SPACE}
+        taken = {
+            item.applied.name
+            for _definition, item in planned
+            if (item.applied.kind, item.applied.action) == _REFUSED_SPACE
+        }
         planned = [(definition, pools.refuse(outcome)) for definition, outcome in planned]
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
         return tuple(
