@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
+    UPPERS,
     NodeHcas,
     PcieLink,
     Sriov,
@@ -274,6 +275,23 @@ def test_the_interfaces_above_a_function_are_read_at_any_distance(tree: Tree) ->
         tree.link(f"{lower}/upper_{upper}", f"devices/virtual/net/{upper}")
     (hca,) = read(tree).hcas
     assert [netdev.uppers for netdev in hca.netdevs] == [("bond0", "br0", "storage", "vlan100")]
+
+
+def test_more_interfaces_above_a_function_than_a_fact_holds_are_an_error(tree: Tree) -> None:
+    first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00")
+    names = [f"ens1f0.{number}" for number in range(1, UPPERS.most + 1)]
+    for name in names:
+        tree.link(f"{first}/net/ens1f0/upper_{name}", f"devices/virtual/net/{name}")
+    found = read(tree)
+    assert [netdev.uppers for netdev in found.hcas[0].netdevs] == [tuple(sorted(names))] and not found.errors
+    tree.link(f"{first}/net/ens1f0/upper_storage", "devices/virtual/net/storage")
+    found = read(tree)
+    assert [len(netdev.uppers) for netdev in found.hcas[0].netdevs] == [UPPERS.most]
+    (error,) = found.errors
+    assert error.endswith(
+        f"net/ens1f0: it has more than {UPPERS.most} interfaces above it: only {UPPERS.most} were read"
+    )
 
 
 def test_virtual_functions_beside_their_physical_one(tree: Tree) -> None:

@@ -16,7 +16,7 @@ import typing
 from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE
 from ..._model.boundary.fabric import LINK_GBPS
 from ..._model.boundary.words import VERSION, WORD
-from ..._model.node.hca import Hca, HeldParts, Netdev, NodeHcas, PciFunction, Port, Sriov
+from ..._model.node.hca import UPPERS, Hca, HeldParts, Netdev, NodeHcas, PciFunction, Port, Sriov
 from ..._parse.node import sysfs as parse
 from ..._parse.node.ethtool import LinkModes
 from .ethtool import link_modes
@@ -26,9 +26,8 @@ from .sysfs_reader import SysfsReader, make_natural_sort_key
 _NETWORK_CLASS = "02"
 #: begin of the links to the interfaces above a network interface [Linux net/core/dev.c netdev_adjacent_sysfs_add]
 _UPPER = "upper_"
-#: levels of interfaces above one another, which the kernel limits [Linux include/linux/netdevice.h MAX_NEST_DEV], and
-#: names that are kept of an interface
-_MOST_LEVELS, _MOST_UPPERS = 8, 256
+#: levels of interfaces above one another, which the kernel limits [Linux include/linux/netdevice.h MAX_NEST_DEV]
+_MOST_LEVELS = 8
 _INFINIBAND_CLASS = "0207"
 #: NVIDIA/Mellanox: an HCA without driver and without SR-IOV shows nothing but this
 _HCA_VENDORS = ("15b3",)
@@ -310,6 +309,8 @@ def _read_uppers(reader: SysfsReader) -> tuple[str, ...]:
     """Return the names of the interfaces above a network interface at any distance, such as its VLANs, its bond, and
     the VLANs of this bond. The name of a VLAN does not tell the interface on which it is.
 
+    More interfaces than a fact has room for are an error of the reader, since any of them may be in use.
+
     :param reader: reader of the folder of the interface
     """
     found: dict[str, None] = {}
@@ -320,8 +321,13 @@ def _read_uppers(reader: SysfsReader) -> tuple[str, ...]:
             for path in paths
             for name in reader.names(path)
             if name.startswith(_UPPER) and name[len(_UPPER) :] not in found and INTERFACE.parse(name[len(_UPPER) :])
-        ][: _MOST_UPPERS - len(found)]
+        ]
         found.update(dict.fromkeys(path.rstrip("/").rpartition("/")[2][len(_UPPER) :] for path in paths))
+        if len(found) > UPPERS.most:
+            reader.errors.append(
+                f"{reader.folder}: it has more than {UPPERS.most} interfaces above it: only {UPPERS.most} were read"
+            )
+            return tuple(sorted(found)[: UPPERS.most])
     return tuple(sorted(found))
 
 
