@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plan the upgrade of a Helm release that an earlier run installed: the values that it keeps, its changes, and whether
-it may begin now.
+"""Plan a Helm release: its installation, or its upgrade with the values that it keeps, its changes, and whether it may
+begin now.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from .._model.base.text import join_first
 from .._model.intent.intent import Disruption
 from .._model.operators.chart_versions import find_chart_version, is_older, is_same
 from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
-from .._model.operators.operators import NFD, SRIOV
+from .._model.operators.operators import GPU, NFD, SRIOV
 from .mirror import merge
 
 #: states of a revision that Helm has not completed
 _UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback")
 #: changed values that are named
 _NAMED = 8
+#: ClusterPolicy that the chart creates [NVIDIA/gpu-operator deployments/gpu-operator/templates/clusterpolicy.yaml]
+_CHART_POLICY = "cluster-policy"
 _EFFECT = "can restart drivers and drain nodes"
 #: effect of changed values of node feature discovery
 _ON_LABELS = "can remove labels of nodes, by which other operators and policies select them"
@@ -64,8 +66,8 @@ class ReleasePlan:
     :ivar other_chart: whether the release has another version of the chart
     :ivar summary: the changes, as text; empty if the release is not upgraded
     :ivar wait_seconds: seconds for which a revision that is not completed must stay unchanged to count as interrupted
-    :ivar upgrade: upgrade of an operator that changes nodes; None if the release is not upgraded, if its
-        operator never served, or if the run waits
+    :ivar upgrade: installation or upgrade of an operator that can change nodes; None if the release stays as it is,
+        or if the run waits
     """
 
     values: dict[str, typing.Any]
@@ -102,7 +104,8 @@ def plan_release(
     :raises RdmaError: the release must not be upgraded now
     """
     if not there:
-        return ReleasePlan(dict(wanted.values), True)
+        values = dict(wanted.values)
+        return ReleasePlan(values, True, upgrade=_describe_installation(wanted, values) if wanted.drains else None)
     state, chart = str(there.get("status") or "deployed"), str(there.get("chart") or "")
     before = there.get("values")
     before = before if isinstance(before, dict) else {}
@@ -157,9 +160,29 @@ def plan_release(
     effects = [_EFFECT] * (wanted.drains and not first) + [_ON_LABELS] * relabels
     summary = "; ".join([*changes, *effects]) if changes else ""
     upgrade = None
-    if changes and wanted.drains and not first and not left:
-        upgrade = _describe_upgrade(wanted, "; ".join(changes), before, values)
+    if changes and wanted.drains and not left:
+        if not first:
+            upgrade = _describe_upgrade(wanted, "; ".join(changes), before, values)
+        elif not wanted.serves:
+            upgrade = _describe_installation(wanted, values)
     return ReleasePlan(values, bool(changes), summary, left, other, upgrade)
+
+
+def _describe_installation(wanted: DesiredRelease, values: typing.Mapping[str, typing.Any]) -> OperatorUpgrade:
+    """Return the first installation of an operator. The chart of the GPU operator creates a ClusterPolicy, by which the
+    operator loads its driver on all nodes with a GPU.
+
+    :param values: values of the first revision
+    """
+    driver = values.get("driver")
+    return OperatorUpgrade(
+        wanted.operator,
+        f"chart {wanted.version}",
+        driver if isinstance(driver, dict) else {},
+        namespace=wanted.namespace if wanted.operator == SRIOV else "",
+        creates=_CHART_POLICY if wanted.operator == GPU else "",
+        installs=True,
+    )
 
 
 def _describe_upgrade(
@@ -179,11 +202,18 @@ def _describe_upgrade(
 
 
 def add_effect(planned: ReleasePlan, wanted: DesiredRelease, effect: UpgradeEffect) -> ReleasePlan:
-    """Return the plan of a release with the nodes that the upgrade changes in its summary.
+    """Return the plan of a release with the nodes that the upgrade or the installation changes in its summary.
 
     :param effect: nodes of the upgrade, and the reasons against it
     :raises RdmaError: there are reasons against the upgrade
     """
+    if effect.refused and planned.upgrade is not None and planned.upgrade.installs:
+        on_nodes = f"{effect.text}, and " if effect.nodes else ""
+        raise RdmaError(
+            f"the installation of Helm release {wanted.namespace}/{wanted.release} ({planned.upgrade.text}) {on_nodes}"
+            f"must not begin now: {join_first(effect.refused, between=' ')} Nothing was installed",
+            f"Correct this, or add {wanted.operator} to operators_leave. Then run stage operators again",
+        )
     if effect.refused:
         raise RdmaError(
             f"an upgrade of Helm release {wanted.namespace}/{wanted.release} ({planned.summary}) {effect.text}, and"
@@ -191,7 +221,8 @@ def add_effect(planned: ReleasePlan, wanted: DesiredRelease, effect: UpgradeEffe
             f"Correct this, or keep the release: add {wanted.operator} to operators_leave. Then run stage operators"
             " again",
         )
-    return dataclasses.replace(planned, summary=f"{planned.summary}; {effect.text}") if effect.nodes else planned
+    summary = "; ".join(filter(None, (planned.summary, effect.text)))
+    return dataclasses.replace(planned, summary=summary) if effect.nodes else planned
 
 
 def _join_lists(before: typing.Mapping[str, typing.Any], wanted: DesiredRelease) -> dict[str, typing.Any]:

@@ -20,7 +20,7 @@ from .._analysis.controllers.olm.state import (
 from .._model.base.text import join_first
 from .._model.operators.drivers import OperatorUpgrade, UpgradeEffect
 from .._model.operators.olm import OPENSHIFT_CATALOGS, DesiredOperator, OperatorStatus, Package, Subscription
-from .._model.operators.operators import SRIOV
+from .._model.operators.operators import CHANGES_NODES, SRIOV
 from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
@@ -140,8 +140,8 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
 
 
 def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> dict[tuple[str, str], OperatorUpgrade]:
-    """Return the upgrades of operators that change nodes, by namespace and package. A Subscription that the
-    collection did not create is not upgraded.
+    """Return the installations and upgrades of operators that can change nodes, by namespace and package. A
+    Subscription that the collection did not create is not upgraded.
 
     :param wishes: requested operators
     :param seen: objects of OLM in the cluster, as last read
@@ -149,6 +149,11 @@ def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> d
     found = {}
     for wish in wishes:
         there = subscription_of(wish, seen)
+        if there is None and wish.operator in CHANGES_NODES:
+            place = wish.namespace if wish.operator == SRIOV else ""
+            found[wish.namespace, wish.package] = OperatorUpgrade(
+                wish.operator, wish.package, namespace=place, installs=True
+            )
         if wish.operator and wish.upgrade and there is not None and there.ours and there.installed:
             version = find_pinned_version(dataclasses.replace(wish, channel=wish.channel or there.channel), seen)
             if version not in ("", there.installed):
@@ -159,18 +164,18 @@ def list_upgrades(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> d
 
 
 def refuse_effect(upgrade: OperatorUpgrade, effect: UpgradeEffect) -> typing.Optional[tuple[str, str]]:
-    """Return why an upgrade must not begin now, and the remedy. Return None if it may begin.
+    """Return why an upgrade or an installation must not begin now, and the remedy. Return None if it may begin.
 
     :param effect: nodes of the upgrade, and the reasons against it
     """
     if not effect.refused:
         return None
-    why = (
-        f"the upgrade {upgrade.text} {effect.text}, and must not begin now: {join_first(effect.refused, between=' ')}"
-        " The operator was not changed"
-    )
-    remedy = "Correct this, or remove version from operators_packages. Then run stage operators again"
-    return why, remedy
+    reasons = join_first(effect.refused, between=" ")
+    if upgrade.installs:
+        leave = f"Correct this, or add {upgrade.operator} to operators_leave. Then run stage operators again"
+        return f"{upgrade.title} must not begin now: {reasons} Nothing was installed", leave
+    why = f"{upgrade.title} {effect.text}, and must not begin now: {reasons} The operator was not changed"
+    return why, "Correct this, or remove version from operators_packages. Then run stage operators again"
 
 
 def _refuse_upgrade(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> None:

@@ -18,7 +18,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.cha
     find_chart_version,
     is_older,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverPolicy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import (
+    DriverPolicy,
+    OperatorUpgrade,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds, OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
@@ -71,7 +74,11 @@ def plan(
 
 @pytest.mark.parametrize("disruption", ["none", "drain"])
 def test_first_installation_and_equal_release_are_permitted(disruption: str) -> None:
-    assert plan({}, disruption) == ReleasePlan(dict(WANTED.values), True)
+    first = OperatorUpgrade(
+        "gpu-operator", "chart v26.3.3", {"rdma": {"enabled": True}}, creates="cluster-policy", installs=True
+    )
+    assert plan({}, disruption) == ReleasePlan(dict(WANTED.values), True, upgrade=first)
+    assert plan({}, disruption, drains=False) == ReleasePlan(dict(WANTED.values), True)
     assert plan(THERE, disruption) == ReleasePlan(THERE["values"], False)
 
 
@@ -174,6 +181,7 @@ def test_first_installation_that_was_interrupted_goes_on() -> None:
         there = {**THERE, **ended, "status": state, "values": {"operator": {"nodeSelector": {"a": "b"}}}}
         found = plan(there, "none", serves=False)
         assert (found.needed, found.values, "drain" in found.summary) == (True, WANTED.values, False)
+        assert found.upgrade is not None and found.upgrade.installs
 
 
 @pytest.mark.parametrize("state", ["pending-install", "failed"])
@@ -182,7 +190,7 @@ def test_first_installation_that_serves_is_upgraded_as_any_other(state: str) -> 
     values = {"driver": {"version": "570.1", "rdma": {"enabled": True}}}
     there = {**THERE, "updated": "2026-01-01 03:00:05 +0000 UTC", "revision": "1", "status": state, "values": values}
     same = plan(there, "none")
-    assert (same.needed, same.values, "drain" in same.summary) == (True, values, False)
+    assert (same.needed, same.values, "drain" in same.summary, same.upgrade) == (True, values, False, None)
     for other in (
         {**there, "chart": OLDER["chart"]},
         {**there, "values": {"driver": {"version": "570.1"}}},

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm i
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.upgrade_effect import read_upgrade_effect
 from ansible_collections.linerate.rdma.plugins.modules import helm_release_plan
 from ansible_collections.linerate.rdma.tests.unit.olm_world import SPACE, OlmWorld, package
-from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import NIC, Cluster, Data, node, pod
+from ansible_collections.linerate.rdma.tests.unit.run.test_driver_plan import MISSING, NIC, Cluster, Data, node, pod
 from ansible_collections.linerate.rdma.tests.unit.run.test_gpu_driver_plan import (
     BUDGET,
     NODES,
@@ -71,6 +71,10 @@ def owned(**driver: typing.Any) -> Data:
     there = policy(**driver)
     there["metadata"]["managedFields"] = OWNED["metadata"]["managedFields"]
     return there
+
+
+def with_gpus(there: Data) -> Data:
+    return {**there, "status": {**there["status"], "allocatable": {"nvidia.com/gpu": "8"}}}
 
 
 def bare_pod(place: str) -> Data:
@@ -147,14 +151,47 @@ def test_driver_that_the_values_disable_goes_from_all_nodes_at_once(plan: Plan) 
         plan(world(owned(upgradePolicy=SERIAL)), values={"driver": {"enabled": False}})
 
 
+#: before the first installation: no definition of the operator, and no node whose GPUs pods can request
+FRESH = Cluster(ClusterPolicy=MISSING, NVIDIADriver=MISSING)
+
+
+def test_first_installation_asks_for_nodes_with_the_driver_of_another_installation(plan: Plan) -> None:
+    served = {"ClusterPolicy": MISSING, "NVIDIADriver": MISSING, "Node": tuple(map(with_gpus, NODES[:2]))}
+    with pytest.raises(RdmaError, match=r"restarts the driver of 2 nodes: a0, a1, and must not begin now") as refused:
+        plan(Cluster(**served, Pod=(bare_pod("a0"),)), status={})
+    assert "Nothing was installed" in str(refused.value) and "operators_leave" in refused.value.remedy
+    off = {"driver": {"enabled": False}}
+    assert plan(Cluster(**served, Pod=(bare_pod("a0"),)), status={}, values=off)["needed"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [
+        ("gpu-operator", "ClusterPolicy"),
+        ("gpu-operator", "NVIDIADriver"),
+        ("network-operator", "NicClusterPolicy"),
+        ("network-operator", "NicNodePolicy"),
+    ],
+)
+def test_first_installation_is_refused_where_objects_of_an_earlier_one_are_left(
+    plan: Plan, operator: str, kind: str
+) -> None:
+    kinds = dict.fromkeys(("ClusterPolicy", "NVIDIADriver", "NicClusterPolicy", "NicNodePolicy"), MISSING)
+    wanted = {"operator": operator, "status": {}}
+    assert plan(Cluster(**kinds), **wanted)["needed"]
+    left = Cluster(**{**kinds, kind: ({"metadata": {"name": "old"}},)})
+    with pytest.raises(RdmaError, match=f"1 {kind} object of an earlier installation: old.*Nothing was installed"):
+        plan(left, **wanted)
+
+
 @pytest.mark.parametrize(
     ("cluster", "changes"),
     [
         (world(owned(enabled=False)), {}),
         (world(), {}),
-        (None, {"status": {}}),
+        (FRESH, {"status": {}}),
         (None, {"status": {**RELEASE, "chart": "gpu-operator-v26.3.3"}}),
-        (None, {"status": {**RELEASE, "status": "failed"}, "serves": False}),
+        (FRESH, {"status": {**RELEASE, "status": "failed"}, "serves": False}),
         (None, {"operator": "kueue", "drains": False}),
     ],
     ids=["driver of the host", "no policy", "first installation", "equal", "never served", "no driver"],
@@ -258,7 +295,12 @@ HELD = UpgradeEffect(("a0",), ("a0: no controller recreates these pods: shop/tra
 
 
 def test_upgrade_by_olm_is_asked_before_the_first_write_and_before_the_approval(olm: OlmWorld) -> None:
-    assert install(olm, "1.0.0")[0].phase == "ready"
+    stand, asked = install(olm, "1.0.0", [UpgradeEffect(refused=("1 ClusterPolicy object is left.",))])
+    assert (stand.phase, olm.names("Subscription")) == ("failed", set()), "nothing is written"
+    assert "the installation of gpu must not begin now: 1 ClusterPolicy object is left." in stand.detail
+    assert "add gpu-operator to operators_leave" in stand.remedy
+    stand, asked = install(olm, "1.0.0", [UpgradeEffect(), UpgradeEffect()])
+    assert stand.phase == "ready" and asked == [OperatorUpgrade("gpu-operator", "gpu", installs=True)] * 2
     title = olm.plans({"gpu": "gpu.v1.1.0"})
     before = olm.at("Subscription", "gpu")
     stand, asked = install(olm, "1.1.0", [HELD])
@@ -278,7 +320,8 @@ def test_upgrade_by_olm_is_asked_before_the_first_write_and_before_the_approval(
 
 
 def test_upgrade_of_the_sriov_operator_is_asked_in_its_namespace(olm: OlmWorld) -> None:
-    assert install(olm, "1.0.0", operator="sriov-network-operator")[1] == []
+    new = OperatorUpgrade("sriov-network-operator", "gpu", namespace=SPACE, installs=True)
+    assert install(olm, "1.0.0", [UpgradeEffect()] * 2, operator="sriov-network-operator")[1] == [new] * 2
     stand, asked = install(olm, "1.1.0", [HELD], operator="sriov-network-operator")
     assert stand.phase == "failed"
     assert asked == [OperatorUpgrade("sriov-network-operator", "gpu.v1.0.0 -> gpu.v1.1.0", namespace=SPACE)]

@@ -147,5 +147,16 @@ def test_upgrade_by_helm_asks_for_the_nodes(monkeypatch: pytest.MonkeyPatch) -> 
     values = {"sriovOperatorConfig": {"deploy": True, "configurationMode": "systemd"}}
     with pytest.raises(RdmaError, match="can drain and reboot"):
         call(world(), values=values)
-    # a first installation asks nothing
-    assert call(typing.cast(Cluster, None), status={})["needed"]
+    # a first installation asks for what an earlier one has left
+    assert call(world(), status={})["needed"]
+    default = {"metadata": {"name": "default", "namespace": "sriov"}}
+    ours = {"metadata": {"name": "a", "namespace": "sriov", "annotations": {"meta.helm.sh/release-name": "x"}}}
+    assert call(world(SriovNetworkNodePolicy=(default, ours)), status={})["needed"]
+    assert call(world(SriovNetworkNodePolicy=MISSING), status={})["needed"], "its definitions come with it"
+    left = {"metadata": {"name": "old", "namespace": "sriov"}}
+    with pytest.raises(RdmaError, match=r"1 SriovNetworkNodePolicy object of an earlier installation: old") as refused:
+        call(world(SriovNetworkNodePolicy=(default, left)), status={})
+    assert "kubectl delete sriovnetworknodepolicy -n sriov NAME" in str(refused.value)
+    assert "Nothing was installed" in str(refused.value) and "operators_leave" in refused.value.remedy
+    with pytest.raises(RdmaError, match="SriovNetworkNodePolicy objects not read"):
+        call(world(SriovNetworkNodePolicy=ApiError(403, "Forbidden", "cannot list", "GET")), status={})

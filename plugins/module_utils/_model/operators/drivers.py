@@ -110,7 +110,8 @@ class DriverChange:
 @dataclasses.dataclass(frozen=True)
 class OperatorUpgrade:
     """Another release of an operator, or other values of its chart. Either can change the driver of an operator of
-    NVIDIA, which it then restarts on all nodes that have it, and what the SR-IOV network operator runs on nodes.
+    NVIDIA, which it then restarts on all nodes that have it, and what the SR-IOV network operator runs on nodes. A
+    first installation can change nodes as well, by objects that an earlier installation has left.
 
     :ivar operator: name of the operator; an operator without a driver restarts nothing
     :ivar text: the upgrade, as text, such as ``chart gpu-operator-v26.3.0 -> v26.3.3``
@@ -119,6 +120,7 @@ class OperatorUpgrade:
         namespace
     :ivar mode: configurationMode of the SriovOperatorConfig that the upgrade sets; empty if it sets none
     :ivar creates: name of the ClusterPolicy that the run creates, instead of an upgrade; empty for an upgrade
+    :ivar installs: whether it is the first installation of the operator, and no upgrade
     """
 
     operator: str
@@ -127,6 +129,12 @@ class OperatorUpgrade:
     namespace: Label = ""
     mode: Word = ""
     creates: str = ""
+    installs: bool = False
+
+    @property
+    def title(self) -> str:
+        """The upgrade or the installation as text, such as ``the upgrade gpu.v1.0.0 -> gpu.v1.1.0``."""
+        return f"the {'installation of' if self.installs else 'upgrade'} {self.text}"
 
 
 @dataclasses.dataclass(frozen=True)

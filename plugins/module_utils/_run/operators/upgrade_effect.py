@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads, right before an operator is upgraded, on which nodes that restarts a driver of NVIDIA or the config daemon of
-the SR-IOV network operator, and whether it may begin. The decision is the one of stage network:
+"""Reads, right before an operator is installed or upgraded, on which nodes that restarts a driver of NVIDIA or the
+config daemon of the SR-IOV network operator, and whether it may begin. The decision is the one of stage network:
 _analysis/disruption/judge_plan.py.
 """
 
@@ -18,6 +18,7 @@ from ..._model.run.findings import Waiver
 from ..._observe.kubernetes.client import Cluster
 from ..._plan.olm import refuse_effect
 from ..node_changes.read_disruption_plan import RenderedObjects, read_plan
+from .left_objects import explain_left_objects
 
 AskUpgrade = typing.Callable[[OperatorUpgrade], UpgradeEffect]
 
@@ -29,7 +30,7 @@ def read_upgrade_effect(
     intent: ClusterIntent,
     waivers: typing.Sequence[Waiver] = (),
 ) -> UpgradeEffect:
-    """Return the nodes that the upgrade changes, and the reasons against it. Nothing is changed.
+    """Return the nodes that the upgrade or the installation changes, and the reasons against it. Nothing is changed.
 
     :param inventory: names of the nodes of the run
     :param intent: settings of the intent that all fabrics share
@@ -37,6 +38,10 @@ def read_upgrade_effect(
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object is malformed
     """
+    if upgrade.installs:
+        left = explain_left_objects(cluster, upgrade)
+        if left or not upgrade.creates:
+            return UpgradeEffect(refused=left)
     planned = read_plan(cluster, upgrade.namespace, RenderedObjects(upgrade=upgrade), inventory, intent)
     refused = list_refusals(intent, planned, inventory, waivers, "operators")
     if upgrade.operator == SRIOV:
@@ -45,7 +50,7 @@ def read_upgrade_effect(
 
 
 class UpgradeGate:
-    """The upgrades by OLM that change nodes, and whether they may begin.
+    """The installations and upgrades by OLM that can change nodes, and whether they may begin.
 
     :param ask: function that reads which nodes an upgrade changes, and what is against it
     """
@@ -67,7 +72,7 @@ class UpgradeGate:
     def describe(self, package: str) -> str:
         """Return the nodes that the upgrade of a package changes, as the end of a text; empty if there are none."""
         return "".join(
-            f"; the upgrade {upgrade.text} {effect.text}"
+            f"; {upgrade.title} {effect.text}"
             for (_space, name), (upgrade, effect) in self._found.items()
             if name == package and effect.nodes
         )
