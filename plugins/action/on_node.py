@@ -51,12 +51,14 @@ class ActionModule(ActionBase):
         "writes": {"type": "bool", "default": False},
         "in_turn": {"type": "str"},
         "restarts_containerd": {"type": "bool", "default": False},
+        "reloads_systemd": {"type": "bool", "default": False},
         **CONFIRM_SPEC,
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "required_if": [
             ("writes", True, ("facts_dir", "run")),
             ("restarts_containerd", True, ("facts_dir", "run", "in_turn")),
+            ("reloads_systemd", True, ("facts_dir", "run")),
         ],
         "required_by": {"in_turn": ("run",)},
     }
@@ -94,6 +96,8 @@ class ActionModule(ActionBase):
                     confirm_machine_and_lease(
                         "on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command
                     )
+                    if given["reloads_systemd"] and not self._task.check_mode:
+                        self._begin_restart(given, node).check_reload()
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
             if not given["in_turn"] or self._task.check_mode:
@@ -140,9 +144,12 @@ class ActionModule(ActionBase):
 
         :raises RdmaError: containerd must not be restarted there, or the API server does not answer
         """
-        restart = ContainerdRestart(node, self._low_level_execute_command, connect_confirmed("on_node", given))
+        restart = self._begin_restart(given, node)
         restart.check()
         return restart
+
+    def _begin_restart(self, given: Result, node: str) -> ContainerdRestart:
+        return ContainerdRestart(node, self._low_level_execute_command, connect_confirmed("on_node", given))
 
     def cleanup(self, force: bool = False) -> None:
         """Remove the temporary folder on the node if the task has reached a node. ansible-core calls this after

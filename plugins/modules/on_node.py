@@ -46,11 +46,19 @@ options:
   restarts_containerd:
     description:
       - Whether O(module) restarts containerd. Set O(in_turn) as well.
-      - The module runs only if the unit of containerd has C(KillMode=process), so that running containers continue, and
-        if containerd can read its configuration (C(containerd config dump)).
+      - The module runs only if the unit of containerd has C(KillMode=process), so that running containers continue, if
+        none of them loses its GPUs (see O(reloads_systemd)), and if containerd can read its configuration (C(containerd
+        config dump)).
       - The module counts as failed until C(ctr plugins ls) reports the CRI plugin of containerd as C(ok), the unit
         C(kubelet) is active if it was active before, and the C(Node) of the host is Ready, if the cluster has one. If
         C(ctr) reports no plugins, only a status that the kubelet reports 45 s or more after the restart counts.
+    type: bool
+    default: false
+  reloads_systemd:
+    description:
+      - Whether O(module) makes systemd read the files of its units again (C(systemctl daemon-reload)).
+      - The module runs only if no running container of the node loses its GPUs by that. Containers that got their GPUs
+        in the mode C(legacy) of NVIDIA's container runtime would lose them.
     type: bool
     default: false
   facts_dir:

@@ -26,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at
+from ansible_collections.linerate.rdma.plugins.plugin_utils._gpu_containers import refuse_lost_gpus
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import mark_outside
 
 #: the unit as it is after the restart, which reads the files of units as well
@@ -75,11 +76,13 @@ class ContainerdRestart:
         self._kubelet = False
 
     def check(self) -> None:
-        """Verify before the restart that it ends no container, and that containerd can read its configuration. Remember
-        whether the kubelet runs.
+        """Verify before the restart that it ends no container and takes the GPUs of none, and that containerd can read
+        its configuration. Remember whether the kubelet runs.
 
         :raises RdmaError: containerd must not be restarted
         """
+        # the first command tells systemd to read the files of its units
+        self.check_reload()
         code, text = self._ask(SHOW)
         unit = dict(line.partition("=")[::2] for line in text.splitlines())
         if code or "KillMode" not in unit:
@@ -105,6 +108,13 @@ class ContainerdRestart:
                 f" dump prints the configuration on the node. {_AGAIN}",
             )
         self._kubelet = self._ask(KUBELET)[0] == 0
+
+    def check_reload(self) -> None:
+        """Verify that no running container loses its GPUs when systemd reads the files of its units again.
+
+        :raises RdmaError: a container would lose them, or it is not known
+        """
+        refuse_lost_gpus(self._node, self._ask, self._cluster)
 
     def _refuse_bound(self, unit: typing.Mapping[str, str]) -> None:
         """Verify that systemd stops or restarts no running unit with containerd, such as docker.service of older

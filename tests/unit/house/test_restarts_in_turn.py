@@ -110,4 +110,18 @@ def test_drop_in_without_a_restart_does_not_stay() -> None:
     (restart,) = (task for task in part["block"] if "Restart containerd" in task["name"])
     removal = part["rescue"][-1]
     assert removal["linerate.rdma.on_node"]["options"]["state"] == "absent"
-    assert removal["when"] == [f"{restart['register']} | default({{}}) is failed", "not host_drop_in.used"]
+    (reload,) = (task for task in part["block"] if task["name"].startswith("Have systemd read"))
+    failed = f"{restart['register']} | default({{}}) is failed"
+    unread = f"({reload['register']} | default({{}}) is failed and host_written is changed)"
+    assert removal["when"] == [f"{failed} or {unread}", "not host_drop_in.used"]
+
+
+def test_systemd_reads_its_files_again_only_where_no_container_loses_its_gpus() -> None:
+    found = [
+        task["linerate.rdma.on_node"]
+        for path in sorted(ROOT.glob("roles/*/tasks/*.yml"))
+        for task in _list_tasks(yaml.safe_load(path.read_text(encoding="utf-8")))
+        if "daemon_reload" in ((task.get("linerate.rdma.on_node") or {}).get("options") or {})
+    ]
+    assert len(found) == 3
+    assert all(asked.get("reloads_systemd") or asked.get("restarts_containerd") for asked in found)

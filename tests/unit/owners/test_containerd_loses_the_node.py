@@ -73,6 +73,7 @@ class Machine:
 def machine() -> typing.Iterator[Machine]:
     api = FakeApi()
     api.serve("Node", [])
+    api.serve("Pod", [])
     api.start()
     yield Machine(api)
     api.stop()
@@ -98,6 +99,86 @@ def test_restart_that_would_lose_the_node_is_refused(
     with pytest.raises(RdmaError, match=said) as raised:
         machine.restart().check()
     assert "containerd was not restarted" in raised.value.seen and remedy in raised.value.remedy
+
+
+#: id of the container of shop/train, and the unit that systemd has for it
+TRAIN = "3f" * 32
+UNIT = f"Id=cri-containerd-{TRAIN}.scope\nLoadState=loaded\nDevicePolicy={{}}\nDeviceAllow=char-pts rwm\n{{}}"
+LEGACY = UNIT.format("strict", "DeviceAllow=/dev/char/1:3 rwm\n")
+
+
+def gpu_pod(resource: str = "nvidia.com/gpu", **state: typing.Any) -> dict[str, typing.Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "train", "namespace": "shop"},
+        "spec": {"nodeName": "worker-1", "containers": [{"name": "c", "resources": {"limits": {resource: "8"}}}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [
+                {"name": "c", "containerID": f"containerd://{TRAIN}", "state": state or {"running": {}}}
+            ],
+        },
+    }
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb"])
+def test_reload_that_takes_the_gpus_of_a_container_is_refused(machine: Machine, resource: str) -> None:
+    machine.api.put("Pod", gpu_pod(resource))
+    machine.answers["systemctl show --property=Id"] = (0, LEGACY)
+    for refused in (machine.restart().check_reload, machine.restart().check):
+        with pytest.raises(RdmaError, match=r"1 pod on worker-1 would lose the use of GPUs.*: shop/train") as raised:
+            refused()
+        assert "kubectl drain worker-1" in raised.value.remedy and "cdi.enabled: true" in raised.value.remedy
+    assert not [command for command in machine.asked if "daemon-reload" in command], "systemd reads nothing"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        UNIT.format("strict", "DeviceAllow=/dev/char/195:0 rw\n"),
+        UNIT.format("strict", "DeviceAllow=char-nvidia-frontend rw\n"),
+        # privileged
+        UNIT.format("auto", ""),
+        # the kubelet and containerd use the cgroup driver cgroupfs
+        f"Id=cri-containerd-{TRAIN}.scope\nLoadState=not-found\nDevicePolicy=auto\n",
+    ],
+    ids=["cdi", "by name", "privileged", "cgroupfs"],
+)
+def test_reload_is_permitted_where_systemd_knows_the_gpus_or_no_container(machine: Machine, shown: str) -> None:
+    machine.api.put("Pod", gpu_pod())
+    other = UNIT.format("strict", "").replace(TRAIN, "ab" * 32)
+    machine.answers["systemctl show --property=Id"] = (0, f"{other}\n{shown}")
+    machine.restart().check()
+
+
+@pytest.mark.parametrize("pod", [gpu_pod("cpu"), gpu_pod(terminated={}), {}], ids=["no GPU", "ended", "no pod"])
+def test_reload_asks_systemd_for_no_container_without_gpus(machine: Machine, pod: dict[str, typing.Any]) -> None:
+    if pod:
+        machine.api.put("Pod", pod)
+    machine.restart().check_reload()
+    assert machine.asked == []
+
+
+@pytest.mark.parametrize("answer", [(1, "no bus"), (0, ""), (0, LEGACY.replace(TRAIN, "ab" * 32)), (0, "Id\n=\n\0")])
+def test_reload_is_refused_where_the_devices_of_a_container_are_not_known(
+    machine: Machine, answer: tuple[int, str]
+) -> None:
+    machine.api.put("Pod", gpu_pod())
+    machine.answers["systemctl show --property=Id"] = answer
+    with pytest.raises(RdmaError, match="it is not known whether they lose the GPUs") as raised:
+        machine.restart().check_reload()
+    assert "kubectl drain worker-1" in raised.value.remedy
+
+
+def test_reload_is_refused_where_the_pods_are_not_read() -> None:
+    api = FakeApi()
+    api.serve("Node", [])
+    api.start()
+    try:
+        with pytest.raises(RdmaError, match="the pods of worker-1 were not read"):
+            Machine(api).restart().check_reload()
+    finally:
+        api.stop()
 
 
 def test_configuration_is_read_with_the_options_of_the_process(tmp_path: pathlib.Path) -> None:
@@ -252,6 +333,7 @@ def play(folder: pathlib.Path, status: str) -> tuple[list[str], str]:
     """
     api = Api()
     api.serve("Lease", [], "default")
+    api.serve("Pod", [])
     api.serve("Namespace", [{"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "uid-a"}}])
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     api.serve("Node", [on_this_machine({"kind": "Node", "metadata": {"name": "worker-1"}, "status": ready})])
