@@ -150,6 +150,33 @@ def test_check_then_run_then_again_then_a_change_then_back(node: Node) -> None:
     assert not node.run(state="absent")["changed"] and node.told() == told
 
 
+def test_boot_files_are_on_the_disk_before_a_machine_can_be_reset(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(os.readlink(f"/proc/self/fd/{handle}")))
+    for name in ("boot/loader/entries/a.conf", "boot/grub2/grubenv"):
+        node.write(name, "x\n")
+    (node.root / "boot/grub2/gone").symlink_to("nothing")
+    os.mkfifo(node.root / "boot/grub2/fifo")
+    node.run(check=True, arguments=WANTED)
+    assert flushed == []
+    node.run(arguments=WANTED)
+    written = {path.removeprefix(f"{node.root}/") for path in flushed}
+    assert {"boot/loader/entries", "boot/loader/entries/a.conf", "boot/grub2/grubenv", INTENTS} <= written
+    assert {"boot/grub/grub.cfg", DROP_IN} <= written or RECORD in written
+    flushed.clear()
+    node.run(arguments=WANTED)
+    assert flushed == [], "nothing was written"
+
+
+def test_boot_files_that_the_disk_refuses_are_an_error(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    answer = node.run(arguments=WANTED)
+    assert answer["failed"] and "could not be written to the disk: Input/output error" in answer["msg"]
+
+
 def test_what_others_have_set_stays_theirs(node: Node) -> None:
     assert not node.run(arguments=["quiet"])["changed"] and not node.ours()
     node.run(arguments=["quiet", "iommu=pt"])

@@ -25,10 +25,19 @@ from ..._observe.process import command
 from ..._parse.node import kernel_arguments as parse
 from ..._render.node.kernel_arguments import grub_drop_in
 from ..._store.files import remove_file, write_text
+from ..._store.flush import flush_folders
 
 Arguments = tuple[str, ...]
 
 _GRUB, _OSTREE = "boot/grub/grub.cfg", "run/ostree-booted"
+#: folders of the files that are written here, and by update-grub and grubby
+_WRITTEN = (
+    "boot/grub",
+    "boot/grub2",
+    "boot/loader/entries",
+    "etc/default",
+    *sorted({os.path.dirname(name) for name in (DROP_IN, RECORD, INTENTS)}),
+)
 #: what passes through a shell, and through sed in grubby, as it is
 _ARGUMENT = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.,:=@/+%~-]{0,255}\Z", re.ASCII)
 _NAME = re.compile(r"\A[a-z0-9-]{1,80}\Z", re.ASCII)
@@ -157,6 +166,8 @@ def set_kernel_arguments(
     if due and not dry:
         _write_intents(root, noted_after)
         loader.write(before, after)
+        # a roll may reset the machine by its BMC, which loses what is only in memory
+        flush_folders(os.path.join(root, folder) for folder in _WRITTEN)
         entries = loader.entries()
         late = [argument for argument in after if _is_argument_missing(entries, argument)]
         late += [one for entry in entries for one in find_missing_arguments(tuple(wanted), entry)]
