@@ -49,6 +49,6 @@ def _flush(path: str) -> None:
 def _name_failure(path: str, error: OSError) -> FileError:
     return FileError(
         f"{path} could not be written to the disk: {error.strerror}",
-        "Read the kernel log of the machine (dmesg) for errors of its disk, and correct the cause. Run sync there before"
-        " the machine boots. Then rerun",
+        "Read the kernel log of the machine (dmesg) for errors of its disk, and correct the cause. Run sync there"
+        " before the machine boots. Then rerun",
     )

@@ -279,6 +279,10 @@ def test_dma_buf_needs_a_kernel_with_p2pdma(way: typing.Any, built: str, status:
         # the last NIC is of no fabric
         (("bnxt_en", "bnxt_en", "mlx5_core"), "unknown"),
         (("mlx5_core", "mlx5_core", "bnxt_en"), "pass"),
+        # each NIC of a fabric needs one, and here one of them has none that is known
+        (("mlx5_core", "qede", "mlx5_core"), "unknown"),
+        (("mlx5_core", "bnxt_en", "mlx5_core"), "unknown"),
+        (("mlx5_core", "vfio-pci", "mlx5_core"), "pass"),
     ],
 )
 def test_the_driver_of_a_nic_of_no_fabric_does_not_count(drivers: tuple[str, ...], status: str) -> None:
@@ -327,7 +331,9 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
         (("bnxt_en", "ice"), "6.2.0", "unknown", "NIC driver bnxt_en, ice"),
         (("bnxt_en", "ice"), "6.5.0", "pass", "NIC driver bnxt_en, ice"),
         # a driver of which nothing is known, and none
-        (("virtio-pci", None), "5.14.0", "pass", "mlx5_core of the kernel"),
+        (("qede", None), "6.18.0", "unknown", "NIC driver qede"),
+        (("vfio-pci", None), "5.14.0", "pass", "mlx5_core of the kernel"),
+        (("qede", "bnxt_en"), "6.8.0", "pass", "NIC driver bnxt_en, qede"),
     ],
 )
 @pytest.mark.parametrize("way", ["auto", "dma_buf"])
@@ -339,6 +345,12 @@ def test_dma_buf_needs_a_nic_driver_that_registers_it(
     (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), seen)
     assert (found.status, words in found.measured) == (status, True)
     assert status == "pass" or "grep reg_user_mr_dmabuf /proc/kallsyms" in found.remedy
+
+
+def test_driver_of_unknown_version_is_not_proven_to_export_gpu_memory() -> None:
+    seen = ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=dataclasses.replace(OPEN, version=None)))
+    (found,) = gpudirect.check("a", HostNeeds(gpudirect="dma_buf"), seen)
+    assert found.status == "unknown" and "version of the driver is unknown" in found.why
 
 
 def test_what_one_way_surely_lacks_makes_no_failure_of_the_other_that_is_unknown() -> None:

@@ -34,6 +34,10 @@ _OF_DRIVERS = {
     "bnxt_en": (6, 6),
     "ionic": _KERNEL,
 }
+#: later than each release of Linux
+_NEVER = (9999, 0)
+#: drivers that give a function to a virtual machine or to a program
+_PASSED_ON = ("vfio-pci", "uio_pci_generic", "pci-stub")
 #: end of a reason that does not show whether a requirement is met
 _UNKNOWN = "is unknown"
 #: the object that configures the driver, and who does instead [NVIDIA/gpu-operator api/nvidia/v1alpha1
@@ -93,6 +97,7 @@ def check(
         if function.address in members or function.physical_function in members
     )
     platform = dataclasses.replace(platform, functions=of_fabrics or platform.functions)
+    every = bool(of_fabrics)
     driver = platform.gpu
     if driver is None:
         why = (
@@ -109,7 +114,8 @@ def check(
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
     missing = {
-        way: tuple(_no_dma_buf(platform, driver, tuning) if way == "dma_buf" else _no_peermem(driver)) for way in wanted
+        way: tuple(_no_dma_buf(platform, driver, tuning, every) if way == "dma_buf" else _no_peermem(driver))
+        for way in wanted
     }
     told = (
         f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel"
@@ -172,13 +178,14 @@ def _begin_reason(way: str, lacks: typing.Sequence[_Lack]) -> str:
 
 
 def _no_dma_buf(
-    platform: NodePlatform, driver: GpuDriver, tuning: typing.Optional[NodeTuning]
+    platform: NodePlatform, driver: GpuDriver, tuning: typing.Optional[NodeTuning], every: bool
 ) -> typing.Iterator[_Lack]:
     """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
 
     :param platform: platform of the node
     :param driver: NVIDIA driver of the node
     :param tuning: tuning rows of the node; None if they were not read
+    :param every: whether each function of the platform is one of an RDMA fabric
     """
     kernel = platform.kernel
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
@@ -194,7 +201,7 @@ def _no_dma_buf(
             f"install kernel {least} or newer on NODE, drain the node and reboot it",
         )
     else:
-        yield from _judge_nics(platform, (int(number[1]), int(number[2])))
+        yield from _judge_nics(platform, (int(number[1]), int(number[2])), every)
     if tuning is not None and any(reading.value != "on" for reading in tuning.rows.get("p2pdma", ())):
         # the kernel of Talos was built so, and GPUDirect RDMA by DMA-BUF did not work [siderolabs/talos issue 12021]
         yield _Lack(
@@ -214,39 +221,49 @@ def _no_dma_buf(
             "set spec.driver.kernelModuleType: open (or auto) in the ClusterPolicy of the GPU operator",
         )
     major = re.match(r"[0-9]{1,6}", driver.version or "")
-    if major is not None and int(major[0]) < _DRIVER:
+    if major is None:
+        yield _Lack(
+            f"the version of the driver {_UNKNOWN}",
+            f"check that cat /proc/driver/nvidia/version on NODE prints version {_DRIVER} or newer",
+        )
+    elif int(major[0]) < _DRIVER:
         yield _Lack(
             f"driver {driver.version} is older than {_DRIVER}",
             f"set spec.driver.version of the ClusterPolicy to {_DRIVER} or newer",
         )
 
 
-def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Iterator[_Lack]:
-    """Yield one reason if no NIC of a node has a driver that is known to register DMA-BUFs on its kernel.
+def _judge_nics(platform: NodePlatform, kernel: tuple[int, int], every: bool) -> typing.Iterator[_Lack]:
+    """Yield one reason if NICs of a node have a driver that is not known to register DMA-BUFs on its kernel.
 
-    One NIC with such a driver is enough, since a node may also have NICs for other purposes. Nothing is yielded if
-    none of the drivers is known.
+    Each NIC of an RDMA fabric must have such a driver. Without NICs of fabrics one is enough, since a node may also
+    have NICs for other purposes. A function without a driver, or with one for virtual machines, has no RDMA device and
+    does not count.
 
     :param platform: platform of the node
     :param kernel: major and minor version of the kernel
+    :param every: whether each function of the platform is one of an RDMA fabric
     """
-    known = {name: _OF_DRIVERS[name] for name in _list_network_drivers(platform)}
-    if known and all(kernel < least for least in known.values()):
-        since = ", ".join(f"{name} {least[0]}.{least[1]}" for name, least in known.items())
-        yield _Lack(
-            f"whether the RDMA driver of the NICs registers DMA-BUFs {_UNKNOWN}: that of the kernel does so since"
-            f" {since}, and the kernel is {platform.kernel}",
-            "run grep reg_user_mr_dmabuf /proc/kallsyms on NODE. If it lists a function of the RDMA driver (the"
-            " vendor's driver package has one), waive this finding. If not, install the vendor's driver package"
-            " or boot a newer kernel",
-        )
+    names = _list_network_drivers(platform)
+    unproven = [name for name in names if kernel < _OF_DRIVERS.get(name, _NEVER)]
+    if not unproven or (not every and len(unproven) < len(names)):
+        return
+    known = [f"{name} since {_OF_DRIVERS[name][0]}.{_OF_DRIVERS[name][1]}" for name in unproven if name in _OF_DRIVERS]
+    known += [f"{name} in no release known here" for name in unproven if name not in _OF_DRIVERS]
+    yield _Lack(
+        f"whether the RDMA driver of the NICs registers DMA-BUFs {_UNKNOWN}: those of the kernel do so: "
+        f"{', '.join(known)}. The kernel is {platform.kernel}",
+        "run grep reg_user_mr_dmabuf /proc/kallsyms on NODE. If it lists a function of the RDMA driver (the"
+        " vendor's driver package has one), waive this finding. If not, install the vendor's driver package"
+        " or boot a newer kernel",
+    )
 
 
 def _list_network_drivers(platform: NodePlatform) -> list[str]:
-    """Return the drivers of the network functions of a node of which it is known since which kernel they register
-    DMA-BUFs. The list is sorted and has each driver once.
+    """Return the drivers of the network functions of a node, sorted, each once, without those that pass a function on
+    to a virtual machine or to a program.
     """
-    return sorted({function.driver for function in platform.functions if function.driver in _OF_DRIVERS} - {None})
+    return sorted({function.driver for function in platform.functions if function.driver} - set(_PASSED_ON))
 
 
 def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
