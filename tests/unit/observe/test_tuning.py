@@ -360,12 +360,13 @@ def test_acs_is_not_judged_where_packets_go_another_way(
     server: Server, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     server.tree.write(f"bus/pci/devices/{DOWN_HCA}/config", config(acs=0x1D))
-    if machine == "x86_64":
-        direct = "devices/pci0000:97/0000:97:01.0"
-        server.tree.write(f"{direct}/vendor", "0x15b3")
-        server.tree.write(f"{direct}/device", "0x2100")
-        server.tree.link("bus/pci/devices/0000:97:01.0", direct)
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "node", "6.18", "#1", machine)))
+    # below one switch, ACS decides on Arm too
+    assert server.shown("acs") == {"direct": (DOWN_GPU,), "redirect": (DOWN_HCA,)}
+    direct = "devices/pci0000:97/0000:97:01.0"
+    server.tree.write(f"{direct}/vendor", "0x15b3")
+    server.tree.write(f"{direct}/device", "0x2100")
+    server.tree.link("bus/pci/devices/0000:97:01.0", direct)
     assert server.shown("acs") == {"exempt": (DOWN_GPU, DOWN_HCA)}
 
 

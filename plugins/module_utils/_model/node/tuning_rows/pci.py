@@ -172,6 +172,6 @@ ROWS: tuple[TuningRow, ...] = (
         " ACS.",
         "direct|exempt",
         "direct|exempt",
-        source="NVIDIA's documentation of GPUDirect Storage; does not apply to Arm and to Data Direct",
+        source="NVIDIA's documentation of GPUDirect Storage; does not apply to Data Direct",
     ),
 )

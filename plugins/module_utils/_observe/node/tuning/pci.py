@@ -147,7 +147,7 @@ def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typi
         if card.vendor == NVIDIA:
             _read_relaxed_ordering(rows, "relaxed_ordering_gpu", card)
         _read_gpu_link_width(rows, card)
-        _read_nearest_hca(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
+        _read_nearest_hca(rows, card, hcas, host.data_direct)
 
 
 def _format_numa_node(text: str) -> str:
@@ -304,7 +304,7 @@ def _find_edge(card: Function) -> Function:
     return edge
 
 
-def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
+def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], data_direct: bool) -> None:
     """Add two tuning rows to ``rows``: the distance class of a GPU to its nearest HCA, and for each bridge between them
     whether it redirects packets to the host by ACS (``redirect``, ``direct`` or ``exempt``). Without HCAs nothing is
     added.
@@ -312,8 +312,8 @@ def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function
     :param rows: collector of the tuning rows of the node
     :param card: PCI function of the GPU
     :param hcas: PCI functions of the HCAs
-    :param exempt: whether packets between GPU and HCA take another path, so that the ACS settings of these bridges do
-        not matter
+    :param data_direct: whether an HCA of the node accesses GPUs through a separate Data Direct function, so that the
+        packets take another path than between these functions
     """
     if not hcas:
         return
@@ -325,7 +325,7 @@ def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function
     near, number = min(ways)
     rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
     for address in pci_path.list_bridges_between(mine, hcas[number].path):
-        if exempt:
+        if data_direct:
             rows.add("acs", "exempt", address)
             continue
         space = _read_space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
