@@ -150,7 +150,8 @@ look_at:
   returned: always
   sample: [node, fabric]
 look_after_roll:
-  description: Nodes whose tuning the stage reads again, because a MachineConfigPool rolled them in this run.
+  description: Nodes whose platform and tuning the stage reads again, because a MachineConfigPool rolled them in this
+    run.
   type: list
   elements: str
   returned: always

@@ -129,8 +129,8 @@ def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[]
 
 
 def list_rolled_nodes_to_read(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
-    """Return the nodes whose tuning a stage must read again because a MachineConfigPool rolled them in this run. Store
-    them as a fact too. Only stage host has such nodes.
+    """Return the nodes whose platform and tuning a stage must read again because a MachineConfigPool rolled them in
+    this run. Store them as a fact too. Only stage host has such nodes.
 
     :param intent: function without arguments that returns the intent; called only for stages that need it
     :raises FileError: the folder cannot be read or written

@@ -219,8 +219,9 @@ SOURCES: dict[str, dict[str, Source]] = {
         "applied": OfCluster("applied", "applied"),
         "plan": OfCluster("disruption", "plan"),
         "rolls": OfCluster("rolls", "rolls"),
-        # only of nodes that this run rolled, since the kubelet runs with other settings then
+        # only of nodes that this run rolled, since kernel and kubelet run with other settings then
         "tunings_after_roll": OfListedNodes("tuning_after_network", "rolled_nodes"),
+        "platforms_after_roll": OfListedNodes("platform_after_network", "rolled_nodes"),
         "check_mode": OfRun("check_mode"),
         "by_pods": BY_PODS,
     },

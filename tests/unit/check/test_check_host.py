@@ -559,6 +559,23 @@ def test_gpudirect_is_told_of_its_node_and_begins_with_a_version(
     assert (found.subject, found.status) == ("a", status)
 
 
+def test_gpudirect_of_a_rolled_node_is_what_it_shows_after_the_roll() -> None:
+    right = ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=OPEN))
+    wrong = ObservedPlatform(NodePlatform("6.12.45", "x86_64", gpu=dataclasses.replace(OPEN, open=False)))
+    off = {"a": ObservedTuning(NodeTuning({"p2pdma": (RowReading("off"),)}))}
+
+    def judge(before: ObservedPlatform, **after: typing.Any) -> str:
+        facts = host.Facts(("a",), platforms={"a": before}, plan=PLAN, rolls=(ROLL,), **after)
+        found = host.check(intent(None, gpudirect="dma_buf"), facts)
+        return next(item.status for item in found if item.check == "host.gpudirect")
+
+    assert judge(wrong, platforms_after_roll={"a": right}) == "pass"
+    assert judge(wrong, platforms_after_roll={"a": right}, tunings=off) == "pass"
+    assert judge(right, platforms_after_roll={"a": right}, tunings_after_roll=off) == "unknown"
+    assert judge(right, platforms_after_roll={"a": wrong}) == "fail"
+    assert judge(right) == "unknown"
+
+
 def test_an_answer_beside_an_error_says_nothing_of_gpudirect() -> None:
     observed = ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN), "the module was killed")
     assert [item.status for item in gpudirect.check("a", HostNeeds(gpudirect="auto"), observed)] == ["unknown"]
@@ -664,9 +681,9 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
         (
             node("iommu=pt"),
             (MACHINE_CONFIG,),
-            "pass",
-            ("set by MachineConfig 99-worker-linerate-kernel-arguments (see the finding network.roll)"),
-            "",
+            "fail",
+            "kernel command line without intel_iommu=on",
+            "although its MachineConfigPool has given it a new configuration in this run",
         ),
         (
             node("iommu=pt"),
@@ -695,7 +712,8 @@ def test_a_later_option_of_another_setting_undoes_nothing(wanted: tuple[str, ...
 def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_brings(
     seen: ObservedPlatform, applied: typing.Any, status: str, measured: str, why: str
 ) -> None:
-    given = host.Facts(("a",), platforms={"a": seen}, applied=applied, plan=PLAN, rolls=(ROLL,))
+    given = host.Facts(("a",), platforms={"a": node()}, applied=applied, plan=PLAN, rolls=(ROLL,))
+    given = dataclasses.replace(given, platforms_after_roll={"a": seen})
     found = arguments_of(given)
     assert (found.subject, found.status, found.measured, found.expected) == (
         "a",
@@ -704,7 +722,7 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
         "kernel command line with iommu=pt intel_iommu=on",
     )
     assert why in (found.why or "") and ("platform_settle=true" in (found.remedy or "")) == (
-        status == "fail" and "after them" not in measured
+        status == "fail" and "after them" not in measured and applied != (MACHINE_CONFIG,)
     )
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}
 
@@ -723,6 +741,10 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
         ({"plan": DisruptionPlan((NodePlan("a", "configure"),))}, "fail"),
         ({"plan": DisruptionPlan((NodePlan("b", "reboot", rolled_by="worker"),))}, "fail"),
         ({"plan": None}, "fail"),
+        # what was read before the roll counts no more
+        ({"platforms_after_roll": {}}, "unknown"),
+        ({"platforms_after_roll": {}, "platforms": {"a": node(*ARGUMENTS)}}, "unknown"),
+        ({"platforms_after_roll": {"a": ObservedPlatform(error="ssh: timeout")}}, "unknown"),
         ({"rolls": (), "platforms": {"a": ObservedPlatform(error="ssh: timeout")}}, "unknown"),
     ],
 )
@@ -731,6 +753,7 @@ def test_a_machine_config_counts_where_this_run_has_seen_it_reach_the_node(
 ) -> None:
     """The second run over a pool that somebody paused finds the object unchanged, and the node as it was."""
     given = host.Facts(("a",), platforms={"a": node("iommu=pt")}, applied=(applied,), plan=PLAN, rolls=(ROLL,))
+    given = dataclasses.replace(given, platforms_after_roll={"a": node(*ARGUMENTS)})
     found = arguments_of(dataclasses.replace(given, **changes))
     assert found.status == status
     assert status != "fail" or ("paused" in found.why and "machineconfigpools" in found.remedy)

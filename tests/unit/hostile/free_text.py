@@ -68,7 +68,7 @@ TABLE: dict[str, str] = {
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client
         server; PairLatency fabric client server; StepFigures fabric; LatencyFigures fabric; FabricBandwidth fabric;
         Facts nodes hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware
-        before plan servers pings stopped tunings tunings_after_roll
+        before plan servers pings stopped tunings tunings_after_roll platforms_after_roll
         kernel_settings variables held images mistyped origins inventory_error inventory_kind inventory_where;
         CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node;
         NodeStep node; PairLayers

@@ -17,7 +17,8 @@ TABLE: dict[str, str] = {
         """
         Facts nodes hcas subnets topologies functions neighbours bandwidth collectives clocks by_pods proofs platforms
         runtimes applied unmade rolls bioses firmware rolled
-        before plan servers pings stopped pods tunings tunings_after_roll kernel_settings variables images mistyped
+        before plan servers pings stopped pods tunings tunings_after_roll
+        platforms_after_roll kernel_settings variables images mistyped
         origins held
         latencies;
         LintFacts findings held errors; ControllerFacts

@@ -288,13 +288,17 @@ def test_stage_host_reads_again_the_nodes_that_the_run_has_rolled(folder: FactFo
     plan = DisruptionPlan((NodePlan("worker-1", "reboot", rolled_by="gpu"), NodePlan("worker-2", "configure")))
     folder.write("disruption", value={"plan": to_data(plan), "allowed": True})
     folder.write("rolls", value={"rolls": [to_data(Roll("gpu", 1, "rendered-2", 1, 1))]})
-    assert list_rolled_nodes_to_read(folder, "host", INTENT) == [], "the intent does not set the kubelet"
+    assert list_rolled_nodes_to_read(folder, "host", INTENT) == [], "the intent asks for nothing of kernel and kubelet"
     assert list_rolled_nodes_to_read(folder, "tuning", asks) == [], "another stage"
     assert list_rolled_nodes_to_read(folder, "host", asks) == ["worker-1"]
+    for needs in (HostNeeds(kernel_arguments=("iommu=pt",)), HostNeeds(gpudirect="auto")):
+        of_kernel = functools.partial(Intent, (), cluster=ClusterIntent(host=needs))
+        assert list_rolled_nodes_to_read(folder, "host", of_kernel) == ["worker-1"]
     assert folder.value("rolled_nodes") == ["worker-1"]
     # what the node did not answer is an error of it, and no answer from before the roll
-    seen, _counts = read_facts(folder, "host", ("tunings_after_roll",))
-    assert [*seen["tunings_after_roll"]] == ["worker-1"] and seen["tunings_after_roll"]["worker-1"]["error"]
+    for field in ("tunings_after_roll", "platforms_after_roll"):
+        seen, _counts = read_facts(folder, "host", (field,))
+        assert [*seen[field]] == ["worker-1"] and seen[field]["worker-1"]["error"]
     folder.write("rolls", value={"rolls": [{"pool": 5}]})
     assert list_rolled_nodes_to_read(folder, "host", asks) == [], "the judgement names the damaged fact"
 

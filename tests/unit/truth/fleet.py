@@ -985,6 +985,9 @@ class _Made:
                 "tuning_after_network": {
                     name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)
                 },
+                "platform_after_network": {
+                    name: ObservedPlatform(self._platform(self.nodes[number])) for number, name in enumerate(names)
+                },
             }
         return {
             ("memlock", "proofs"): proofs,

@@ -26,6 +26,8 @@ from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .rolled_nodes import list_rolled_nodes
 from .unread_nodes import choose_remedy
 
+_NOT_AGAIN = "the run did not read the node again after the update of the MachineConfigPool"
+
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
@@ -46,6 +48,7 @@ class Facts:
     :ivar plan: answer of sriov_plan, which contains the MachineConfigPool that rolls each node; None if it did not run
     :ivar rolls: rolls of the MachineConfigPools for which stage network waited
     :ivar tunings_after_roll: tuning rows of each node that this run rolled, read after the roll
+    :ivar platforms_after_roll: answer of node_info of each node that this run rolled, read after the roll
     """
 
     nodes: tuple[str, ...] = ()
@@ -61,6 +64,7 @@ class Facts:
     plan: typing.Optional[DisruptionPlan] = None
     rolls: tuple[Roll, ...] = ()
     tunings_after_roll: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    platforms_after_roll: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -68,22 +72,22 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     node and RDMA fabric.
     """
     memlock = intent.cluster.host.memlock
+    rolled = list_rolled_nodes(facts.nodes, facts.plan, facts.rolls)
     findings: list[Finding] = []
     for name in facts.nodes:
         findings += gpudirect.check(
             name,
             intent.cluster.host,
-            facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT)),
+            _find_platform(name, facts, rolled),
             facts.by_pods,
-            facts.tunings.get(name, ObservedTuning()).value,
+            (facts.tunings_after_roll if name in rolled else facts.tunings).get(name, ObservedTuning()).value,
             gpudirect.list_members(intent, facts.hcas.get(name, ObservedHcas())),
         )
     if intent.cluster.host.gpudirect == "peermem":
         loaded = bool(findings) and all(finding.status == PASS for finding in findings)
         findings[:0] = cluster_policy.check(facts.policies, facts.nodes, loaded, facts.check_mode)
-    findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts)
+    findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts, rolled)
     if intent.cluster.host.kubelet is not None:
-        rolled = list_rolled_nodes(facts.nodes, facts.plan, facts.rolls)
         findings += kubelet.check(
             intent.cluster.host.kubelet, facts.nodes, facts.tunings, facts.tunings_after_roll, rolled, facts.by_pods
         )
@@ -143,16 +147,27 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
+def _find_platform(name: str, facts: Facts, rolled: typing.Container[str]) -> ObservedPlatform:
+    """Return the kernel and the GPU driver of a node. Of a node that this run rolled, only what was read after the roll
+    counts, because it runs another boot, and possibly another kernel.
+
+    :param rolled: names of the nodes that a MachineConfigPool has given a new configuration in this run
+    """
+    if name in rolled:
+        return facts.platforms_after_roll.get(name, ObservedPlatform(error=_NOT_AGAIN))
+    return facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT))
+
+
+def _check_kernel_arguments(
+    wanted: typing.Sequence[str], facts: Facts, rolled: typing.Container[str]
+) -> typing.Iterator[Finding]:
     """Yield a finding for each node on the kernel arguments of the intent, or nothing if the intent sets none.
 
-    The command line of the running kernel decides.
-
-    If an argument is missing on the command line, the node passes only if this run rolled the node with the
-    MachineConfig that sets the argument. A MachineConfig that merely exists may belong to another pool or to a paused
-    pool.
+    The command line of the running kernel decides. On a node that this run rolled, it is that of the kernel after the
+    roll. A MachineConfig is no proof: it may belong to another pool or to a paused pool.
 
     :param wanted: kernel arguments of the intent
+    :param rolled: names of the nodes that a MachineConfigPool has given a new configuration in this run
     """
     check_id, expected = "host.kernel_arguments", f"kernel command line with {' '.join(wanted)}"
     made = [
@@ -161,9 +176,8 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
-    rolled = list_rolled_nodes(facts.nodes, facts.plan, facts.rolls)
     for name in facts.nodes if wanted else ():
-        seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT))
+        seen = _find_platform(name, facts, rolled)
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = find_missing_arguments(tuple(wanted), runs or ())
@@ -176,7 +190,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
             yield _report_overridden(name, expected, overridden)
         elif runs is not None and not missing:
             yield build_pass(check_id, name, "booted with all of them", expected)
-        elif made and (planned or name in rolled):
+        elif made and planned:
             yield build_pass(
                 check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected
             )
@@ -185,6 +199,20 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
             why = f"The kernel arguments of the node were not read: {cause}."
             remedy = choose_remedy(seen.error, name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "kernel command line not read", expected, why, remedy)
+        elif made and name in rolled:
+            why = (
+                f"The kernel of the node was booted {how}, although its MachineConfigPool has given it a new"
+                f" configuration in this run. MachineConfig {made[0].name} sets all arguments of the intent: another"
+                " MachineConfig of the pool, or the boot loader, has removed them."
+            )
+            remedy = (
+                f"Run oc debug node/{name} -- chroot /host rpm-ostree kargs: it lists the arguments of the next boot."
+                " If it lists all arguments of the intent, drain the node and reboot it. Otherwise run oc -n"
+                f" openshift-machine-config-operator logs -c machine-config-daemon on the pod of {name} (oc -n"
+                " openshift-machine-config-operator get pods -o wide), and correct the error that it names. Then run"
+                " stages platform and host again."
+            )
+            yield Finding(check_id, name, FAIL, measured, expected, why, remedy)
         elif made:
             why = (
                 f"The kernel of the node was booted {how}. MachineConfig {made[0].name} sets all arguments of the"

@@ -31,11 +31,13 @@ def list_rolled_nodes(
 def list_nodes_to_reread(
     intent: Intent, nodes: typing.Iterable[str], plan: typing.Optional[DisruptionPlan], rolls: typing.Collection[Roll]
 ) -> tuple[str, ...]:
-    """Return the nodes whose kubelet must be read again before stage host judges it: all nodes that this run rolled, if
-    the intent sets the kubelet. Return no nodes if it does not.
+    """Return the nodes whose kernel and kubelet must be read again before stage host judges them: all nodes that this
+    run rolled, if the intent asks for settings of them. Return no nodes if it does not.
 
     :param nodes: names of the nodes
     :param plan: plan of stage network; None if there is none
     :param rolls: rolls of the MachineConfigPools for which stage network waited
     """
-    return list_rolled_nodes(nodes, plan, rolls) if intent.cluster.host.kubelet is not None else ()
+    needs = intent.cluster.host
+    asks = needs.kubelet is not None or needs.kernel_arguments or needs.gpudirect != "none"
+    return list_rolled_nodes(nodes, plan, rolls) if asks else ()
