@@ -103,9 +103,9 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage bandwidth: figures and error counters of ib_write_bw; `bandwidth.packets` warns where it set no class.",
     ),
     (
-        "Access to GPU memory by the NICs of one fabric, where another RDMA fabric has NICs of another driver",
-        "Stage host does not know which fabric the jobs use; one driver that registers DMA-BUFs is enough.",
-        "Stage collectives (`rdma_cluster.collectives.fabric`); stage training on the log of a job.",
+        "Faults of GPUs, HCAs and PCIe that the kernel logged before the oldest message that it still has",
+        "The kernel keeps some hundred KiB of messages, which a busy node fills in days. Stage tuning reads these.",
+        "`journalctl -k` on the node; `dmesg | head -1` shows how far the messages of the kernel reach back.",
     ),
     (
         "The second link of a RoCE bond (LAG) that is up and carries little",
@@ -115,9 +115,10 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "The path between HCAs and GPU memory, where the intent has neither collectives nor training: ACS, an IOMMU"
-        " that translates, a GPU behind another socket",
+        " that translates, a GPU behind another socket, a GPU whose PCIe link has a lower speed than it supports",
         "Stage bandwidth measures from the memory of the host. Stage host judges the kernel and the drivers of a node,"
-        " and stage tuning warns of settings.",
+        " and stage tuning warns of settings. The speed of the PCIe link of a GPU is not judged, because an idle GPU may"
+        " lower it.",
         "Stage collectives (`rdma_cluster.collectives`); stage training on the log of a job.",
     ),
     (
