@@ -117,8 +117,8 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "The path between HCAs and GPU memory, where the intent has neither collectives nor training: ACS, an IOMMU"
         " that translates, a GPU behind another socket, a GPU whose PCIe link has a lower speed than it supports",
         "Stage bandwidth measures from the memory of the host. Stage host judges the kernel and the drivers of a node,"
-        " and stage tuning warns of settings. The speed of the PCIe link of a GPU is not judged, because an idle GPU may"
-        " lower it.",
+        " and stage tuning warns of settings. The speed of the PCIe link of a GPU is not judged, because an idle GPU"
+        " may lower it.",
         "Stage collectives (`rdma_cluster.collectives`); stage training on the log of a job.",
     ),
     (
