@@ -163,6 +163,29 @@ def cases(
                 )
 
 
+def uniform_cases(fleet: Fleet) -> typing.Iterator[Break]:
+    """Each fact that the stages are judged by, broken in the same way at each of its places, of which there are two or
+    more. A value of another place, and one that is left out, is no fault that all have."""
+    chance, roce = random.Random(fleet.shape.name), not fleet.shape.infiniband
+    for source, hint in types_of_facts().items():
+        if source not in fleet.facts:
+            continue
+        value, kind = fleet.facts[source], kind_of(source)
+        found: dict[tuple[str, How], dict[_Path, typing.Any]] = {}
+        for leaf in _walk(value, hint, (), "", kind, "each", chance):
+            for how, new in _ways(leaf, ()):
+                if how != "left out":
+                    found.setdefault((leaf.fact, how), {}).setdefault(leaf.path, new)
+        for (fact, how), places in found.items():
+            if len(places) < 2 or _has_nested(places):
+                continue
+            changed = value
+            for path, new in places.items():
+                changed = _changed(changed, path, new, False)
+            words = f"{kind} {fact} at {len(places)} places -> {_short(next(iter(places.values())))}"
+            yield Break(Case(kind, fact, how, roce), source, {**fleet.facts, source: changed}, words)
+
+
 @functools.cache
 def types_of_facts() -> typing.Mapping[Source, typing.Any]:
     """Type of the field of the stages' ``Facts``, by where it comes from."""
@@ -249,7 +272,10 @@ def _walk(
 def _chosen(
     keys: typing.Sequence[typing.Any], role: typing.Callable[[typing.Any], str], places: str, chance: random.Random
 ) -> typing.Iterator[typing.Any]:
-    """Of each role the first, one in the middle and the last, or any one."""
+    """Of each role the first, one in the middle and the last, or any one; or each."""
+    if places == "each":
+        yield from keys
+        return
     groups: dict[str, list[typing.Any]] = {}
     for key in keys:
         groups.setdefault(role(key), []).append(key)
@@ -354,6 +380,12 @@ def _changed(value: typing.Any, path: _Path, new: typing.Any, gone: bool) -> typ
         return {**value, name: new if not rest else _changed(value[name], rest, new, gone)}
     middle = () if gone and not rest else (new if not rest else _changed(value[name], rest, new, gone),)
     return (*value[:name], *middle, *value[name + 1 :])
+
+
+def _has_nested(paths: typing.Iterable[_Path]) -> bool:
+    """Whether one of the places is within another one."""
+    ordered = sorted(paths, key=repr)
+    return any(first == second[: len(first)] for first, second in zip(ordered, ordered[1:]))
 
 
 def _said(path: _Path) -> str:
