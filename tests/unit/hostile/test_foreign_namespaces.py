@@ -37,6 +37,7 @@ WORDS = "It becomes part of a message, and decides nothing."
 BY_OLM = "No default role lets a tenant create it, or it counts by the namespace of the operator only."
 SELECTS = "A health check selects Machines of its own namespace, and no default role lets a tenant create one."
 OWN = "It has the label of the collection: a teardown removes it, unless another user copied it."
+GPUS = "A pod counts by its node, whoever created it: a reload of systemd would take its GPUs."
 GIVEN = "The caller names the namespace."
 USES = "It says only which NIC a pod of its own namespace uses, which holds a change of that NIC and names the pod."
 
@@ -49,6 +50,7 @@ _CONFIGURATION = _test("hostile/test_foreign_namespaces", "test_configuration_of
 _CLAIMS = "hostile/test_claims_of_addresses"
 #: by file below plugins/module_utils and function: by kind, the reason, or the test with an object of a tenant
 ROWS: dict[str, Row] = {
+    "plugin_utils/_gpu_containers.py _read_containers": {"Pod": GPUS},
     "_observe/kubernetes/addresses.py _Reader.objects": {
         "Pod": _test(_CLAIMS, "test_pods_of_one_node_are_named_and_hide_no_pods_of_others"),
         "NetworkAttachmentDefinition": _test(
