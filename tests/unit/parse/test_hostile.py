@@ -242,6 +242,17 @@ TEXT: dict[str, Text] = {
         lambda text: parser("node.lldp.parse_switch_port")(text[:4096].encode("latin-1", "replace")),
         [bytes.fromhex(text).decode("latin-1") for text in seeds("lldp/*.hex")],
     ),
+    "node.netlink_routes.parse_answer": Text(
+        lambda text: parser("node.netlink_routes.parse_answer")(text[:4096].encode("latin-1", "replace")),
+        [
+            # a default route over interface 7, then the end
+            bytes.fromhex(
+                "24000000180002000100000000000000020000 00fe030001000000000800040007000000".replace(" ", "")
+                + "1400000003000200010000000000000000000000"
+            ).decode("latin-1")
+        ],
+        (((), False), ((), True)),
+    ),
     "node.neighbours.parse_neighbours": Text(
         parser("node.neighbours.parse_neighbours"),
         ['[{"dst":"192.0.2.1","dev":"eth0","lladdr":"02:fc:00:00:00:05","state":["STALE"]}]'],

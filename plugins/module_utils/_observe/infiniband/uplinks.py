@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import typing
 
+from ..._model.base.errors import RdmaError
 from ..._model.node.platform import ADDRESSES, NETWORKS, InterfaceNetwork
 from ..._parse.node.neighbours import (
     parse_default_routes,
@@ -18,6 +19,7 @@ from ..._parse.node.neighbours import (
     parse_networks,
     parse_networks_6,
 )
+from ..node.routes import read_default_interfaces
 from ..node.sysfs_reader import SysfsReader
 
 _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
@@ -33,11 +35,16 @@ _ADDRESSES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
     ("if_inet6", parse_local_addresses_6),
 )
 _OPEN_VSWITCH = "ovs-system"
+#: folder with the routing tables of the network namespace of this process
+OWN_TABLES = "/proc/net"
 
 
 def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> typing.Optional[tuple[str, ...]]:
     """Return the interfaces of the default routes, sorted. For a bond, bridge or VLAN, the interfaces below it are
     included. Return None if the routing tables could not be read.
+
+    The tables in ``/proc/net`` show the first next hop of an IPv4 route only. So the kernel itself is asked as well,
+    where the tables are those of this network namespace.
 
     :param tables: reader of the folder with the routing tables of the kernel, ``/proc/net``. A kernel without IPv6 has
         no table ``ipv6_route``
@@ -47,6 +54,12 @@ def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> 
     if found_in[0] is None or any(name in tables.unread for name, _parser in _TABLES):
         return None
     waiting = [name for names in found_in for name in names or ()]
+    if tables.folder == OWN_TABLES:
+        try:
+            waiting += read_default_interfaces()
+        except RdmaError as error:
+            tables.errors.append(f"{OWN_TABLES}: {error}")
+            return None
     return _find_lower(waiting, readers)
 
 
