@@ -146,7 +146,10 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
 
 
 def test_gpus_of_amd_are_judged_without_nvidia_smi() -> None:
-    of_nvidia = ("gpu_slowed", "gpu_fabric", "gpu_clique", "gpu_fabric_health", "gpu_persistence", "gpu_ecc", "gpu_mig")
+    of_nvidia = (
+        *("gpu_slowed", "gpu_fabric", "gpu_clique", "gpu_fabric_health", "gpu_persistence", "gpu_ecc", "gpu_mig"),
+        "gpu_link_speed",
+    )
     nothing: Rows = dict.fromkeys((*of_nvidia, "gpu_driver", "gpu_max_clock", "relaxed_ordering_gpu"), ())
     amd: Rows = {**nothing, "gpu_model": shows("1002:74a1", *GPUS)}
     assert judged(PAIR, {"node-1": amd, "node-2": amd}) == []

@@ -252,6 +252,7 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "acs": {"direct": (DOWN_GPU, DOWN_HCA)},
         "gpu_persistence": {"Enabled": (GPU,)},
         "gpu_slowed": {"none": (GPU,)},
+        "gpu_link_speed": {"full": (GPU,)},
         "gpu_driver": {"580.159.04": (GPU,)},
         "cpu_manager": {"static": ()},
         "topology_manager": {"restricted": ()},
@@ -701,6 +702,32 @@ def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: 
     assert sum("--format=csv" in argv for argv in tools.argvs) == 2
 
 
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("P0, 3, 5", {"gen 3 of gen 5": (GPU,)}),
+        ("P0, 5, 4", {"full": (GPU,)}),
+        ("P8, 1, 4", {"idle": (GPU,)}),
+        ("P8, 4, 4", {"full": (GPU,)}),
+        ("P2, 3, 4", {"idle": (GPU,)}),
+        # a GPU that is passed to a virtual machine may not have it
+        ("P0, [N/A], 5", {}),
+    ],
+)
+def test_link_of_a_gpu_that_works_has_its_full_speed(
+    server: Server, tools: Tools, link: str, shown: dict[str, typing.Any]
+) -> None:
+    rc, out = tools.said["nvidia-smi"]
+    tools.said["nvidia-smi"] = (rc, out.replace("P0, 5, 5", link))
+    assert server.shown("gpu_link_speed") == shown
+
+
+def test_link_of_a_gpu_that_nvidia_smi_shows_otherwise_is_not_read(server: Server, tools: Tools) -> None:
+    rc, out = tools.said["nvidia-smi"]
+    tools.said["nvidia-smi"] = (rc, out.replace("P0, 5, 5", "Unknown, 5, 5"))
+    assert "such as P0 5 5" in server.read().unread["gpu_link_speed"]
+
+
 def test_a_driver_that_lacks_fields_of_the_nvlink_fabric_is_said(server: Server, tools: Tools) -> None:
     tools.said["nvidia-smi"] = (
         0,
@@ -710,7 +737,8 @@ def test_a_driver_that_lacks_fields_of_the_nvlink_fabric_is_said(server: Server,
     assert "does not support the field fabric.state" in node.unread["gpu_fabric"]
     assert "fabric.health.summary" in node.unread["gpu_fabric_health"] and node.rows["gpu_ecc"]
     # one command for each field that nvidia-smi refuses, and the last
-    assert sum("--format=csv" in argv for argv in tools.argvs) == 6
+    assert node.rows["gpu_link_speed"] == () and "gpu_link_speed" not in node.unread
+    assert sum("--format=csv" in argv for argv in tools.argvs) == 9
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ _GPUS = ("0000:18:00.0", "0000:2a:00.0")
 _GPU_ROWS = {
     "gpu_model": "10de:2330",
     "gpu_link_width": "full",
+    "gpu_link_speed": "full",
     "gpu_nic_path": "PIX",
     "gpu_numa": "0",
     "acs": "direct",

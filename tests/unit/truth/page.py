@@ -115,10 +115,10 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "The path between HCAs and GPU memory, where the intent has neither collectives nor training: ACS, an IOMMU"
-        " that translates, a GPU behind another socket, a GPU whose PCIe link has a lower speed than it supports",
+        " that translates, a GPU behind another socket",
         "Stage bandwidth measures from the memory of the host. Stage host judges the kernel and the drivers of a node,"
-        " and stage tuning warns of settings. The speed of the PCIe link of a GPU is not judged, because an idle GPU"
-        " may lower it.",
+        " and stage tuning warns of settings. The speed of the PCIe link of a GPU in another performance state than"
+        " P0 is not judged, because the GPU may have lowered it.",
         "Stage collectives (`rdma_cluster.collectives`); stage training on the log of a job.",
     ),
     (

@@ -142,7 +142,7 @@ _ROCE_ROWS = tuple(row.name for row in TUNING if row.check == "roce")
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
 _ADVICE = tuple(row.name for row in TUNING if row.alike and row.level == "warn")
 #: those of them that decide how HCAs reach the memory of GPUs: stage bandwidth measures from the memory of the host
-_TO_GPUS = ("relaxed_ordering_gpu", "gpu_link_width", "gpu_nic_path", "acs", "gpu_mig")
+_TO_GPUS = ("relaxed_ordering_gpu", "gpu_link_width", "gpu_link_speed", "gpu_nic_path", "acs", "gpu_mig")
 _GPU_MEMORY = (
     "It costs speed between HCAs and GPU memory. Stages collectives and training measure it, where the intent asks for"
     " them; stage bandwidth measures from the memory of the host."
@@ -461,6 +461,12 @@ ROWS: tuple[Row, ...] = (
         ("tuning",),
         _rows((*_ADVICE, "cpu_model", "hca_model", *_KERNEL_LOGS), "[].where*"),
         "It tells the reader where on the node it is so.",
+    ),
+    Row(
+        ("tuning",),
+        _rows(("gpu_link_speed",), "[].where*"),
+        "It tells of which GPU it is, and each GPU must have it.",
+        warns=True,
     ),
     Row(
         ("tuning",),

@@ -36,6 +36,7 @@ _ROWS = (
     "p2pdma",
     "gpu_nic_path",
     "gpu_link_width",
+    "gpu_link_speed",
     "gpu_mig",
     "max_read_request",
     "relaxed_ordering",

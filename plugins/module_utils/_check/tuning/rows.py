@@ -39,7 +39,7 @@ ABSENT = "not present on the node"
 _MOST = 5
 AGAIN = "Then run stage tuning again."
 #: that a GPU has none of them is no answer
-_OF_EACH_GPU = ("gpu_slowed",)
+_OF_EACH_GPU = ("gpu_slowed", "gpu_link_speed")
 #: source of an expected value in rdma_cluster.tuning
 _INTENT = "the intent"
 Nodes = typing.Mapping[str, NodeTuning]

@@ -21,6 +21,8 @@ _MASK = re.compile(r"\A0x[0-9A-Fa-f]{1,16}\Z")
 #: clocks that somebody set are none of these
 _SLOW = ((0x08, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x80, "hw_power_brake"))
 
+#: performance states from P0, the fastest, to P15 [nvmlPstates_t of nvml.h], and PCIe generations
+_LINK = re.compile(r"\AP([0-9]{1,2}) ([1-7]) ([1-7])\Z")
 _UNKNOWN_FIELD = re.compile(r'Field "([^"\n]{1,200})" is not a valid field to query')
 
 #: value of each field by name, of one GPU
@@ -65,6 +67,24 @@ def explain_slowness(mask: str) -> str:
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"
+
+
+def describe_link(text: str) -> str:
+    """Return the speed of the PCIe link of a GPU: ``full``, a text such as ``gen 3 of gen 5``, or ``idle``. A GPU in
+    another performance state than P0 may have lowered the speed itself, so a lower speed of such a GPU is ``idle``.
+
+    [nvidia-smi --help-query-gpu, pcie.link.gen.current: "These may be reduced when the GPU is not in use"]
+
+    :param text: values of ``pstate``, ``pcie.link.gen.current`` and ``pcie.link.gen.max``, such as ``P0 5 5``
+    :raises ParseError: the text has an unexpected form
+    """
+    match = _LINK.match(text)
+    if not match:
+        raise ParseError(_TOOL, text, "a performance state and two PCIe generations, such as P0 5 5")
+    current, most = int(match.group(2)), int(match.group(3))
+    if current >= most:
+        return "full"
+    return f"gen {current} of gen {most}" if match.group(1) == "0" else "idle"
 
 
 def _parse_pci_address(text: str) -> str:

@@ -110,6 +110,19 @@ ROWS: tuple[TuningRow, ...] = (
         alike=False,
     ),
     TuningRow(
+        "gpu_link_speed",
+        "gpu",
+        "PCIe generation of the link of the GPU in performance state P0, compared with the maximum of GPU and system",
+        "Transfers to and from the GPU memory do not reach the full PCIe rate.",
+        "Run nvidia-smi --query-gpu=pci.bus_id,pstate,pcie.link.gen.current,pcie.link.gen.max --format=csv on the node"
+        " while a job uses the GPU. If the generation stays lower, drain the node, power it off, and reseat the GPU or"
+        " its riser.",
+        "full|idle",
+        "full|idle",
+        source="nvidia-smi --help-query-gpu: the generation may be lower while the GPU is not in use",
+        alike=False,
+    ),
+    TuningRow(
         "p2pdma",
         "gpu",
         "mechanism of GPUDirect RDMA",

@@ -28,6 +28,8 @@ _ROWS = {
     "clocks.max.sm": "gpu_max_clock",
     "driver_version": "gpu_driver",
 }
+#: fields of nvidia-smi about the PCIe link of a GPU, and their row
+_LINK, _LINK_ROW = ("pstate", "pcie.link.gen.current", "pcie.link.gen.max"), "gpu_link_speed"
 #: fields of nvidia-smi about the NVLink fabric. Older drivers lack some of them [nvidia-smi --help-query-gpu]
 _STATE, _STATUS, _CLUSTER, _CLIQUE = "fabric.state", "fabric.status", "fabric.clusterUuid", "fabric.cliqueId"
 _HEALTH = "fabric.health.summary"
@@ -62,7 +64,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
     :param host: folder with the files of the node
     :param addresses: PCI addresses of the GPUs. If empty, no program is run
     """
-    of_tool = (*_ROWS.values(), "gpu_slowed", *_FABRIC_ROWS)
+    of_tool = (*_ROWS.values(), "gpu_slowed", _LINK_ROW, *_FABRIC_ROWS)
     if not addresses:
         rows.absent(*of_tool)
         return
@@ -94,6 +96,8 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
         for reasons in (_REASONS, _REASONS_BEFORE):
             if reasons in gpu:
                 rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
+        if all(field in gpu for field in _LINK):
+            rows.parsed(_LINK_ROW, nvidia_smi.describe_link, " ".join(gpu[field] for field in _LINK), address)
     _add_fabric(rows, asked, found)
 
 
@@ -102,17 +106,18 @@ def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
     command, and its result.
 
     nvidia-smi names the first field that it does not know. A driver before R535 has another name for the reasons of a
-    slowdown, which is then used. A field of the NVLink fabric that the driver does not know is left out.
+    slowdown, which is then used. A field of the NVLink fabric or of the PCIe link that the driver does not know is left
+    out.
 
     :param program: command that runs nvidia-smi
     """
-    asked = ["pci.bus_id", *_ROWS, _REASONS, *_FABRIC]
+    asked = ["pci.bus_id", *_ROWS, _REASONS, *_LINK, *_FABRIC]
     while True:
         finished = command.run([*program, f"--query-gpu={','.join(asked)}", "--format=csv"], _LIMIT_SECONDS)
         unknown = nvidia_smi.find_unknown_field(finished.stdout)
         if unknown == _REASONS and unknown in asked:
             asked[asked.index(unknown)] = _REASONS_BEFORE
-        elif unknown in _FABRIC and unknown in asked:
+        elif unknown in (*_LINK, *_FABRIC) and unknown in asked:
             asked.remove(unknown)
         else:
             return asked, finished
