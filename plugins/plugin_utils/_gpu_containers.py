@@ -122,7 +122,7 @@ def _parse_units(text: str) -> dict[str, list[tuple[str, str]]]:
     a property may be on several lines.
     """
     blocks = [
-        [(key, value) for key, _, value in (line.partition("=") for line in block.splitlines())]
+        [(key, value) for key, _equals, value in (line.partition("=") for line in block.splitlines())]
         for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n"))
     ]
     return {value: block for block in blocks for key, value in block if key == "Id"}
