@@ -687,6 +687,7 @@ TEXT.update(
             parser("node.nvidia_smi.find_unknown_field"), seeds("nvidia-smi/580.159.04-bad-field.csv"), (None,)
         ),
         "node.nvidia_smi.explain_slowness": Text(parser("node.nvidia_smi.explain_slowness"), ["0x0000000000000048"]),
+        "node.nvidia_smi.describe_link": Text(parser("node.nvidia_smi.describe_link"), ["P0 5 5"]),
         "node.dcb.parse_lossless_priorities": Text(parser("node.dcb.parse_lossless_priorities"), seeds("dcb/pfc.json")),
         "node.dcb.parse_priorities": Text(parser("node.dcb.parse_priorities"), seeds("dcb/app.json"), ({},)),
         "node.kernel_log.parse_faults": Text(
